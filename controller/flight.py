@@ -9,6 +9,7 @@ from core.objects import Pod
 from core.plan.decision import Lift
 from core.queues.ledger import Ledger
 from kube import errors
+from kube.workqueue import SLOW_S
 
 WRITE_TIMEOUT_S = 4.0
 """So long a write is waited for here, and so long the API server works on it after it has arrived: it is told. Shorter than
@@ -56,8 +57,6 @@ class Flight:
     """Whether the first try has failed."""
     given_up: str = ""
     """Why it is not to be written any more."""
-    cleared: bool = False
-    """Whether the API server has said, asked before, that it would take it in."""
     void: bool = False
     """Whether its queue has changed so that the decision does not hold."""
 
@@ -111,6 +110,10 @@ class Flight:
         if GANG_ANNOTATION not in self.lift.records or self.tries >= GANG_PATIENCE * TRIES:
             return False
         return now - self.since < GANG_PATIENCE * PATIENCE_S and ledger.others_are_in(self.lift.pod)
+
+    def was_long(self, now: float) -> bool:
+        """Whether it has held its quota for longer than a request takes."""
+        return now - self.since >= SLOW_S
 
     def overtaken(self, ledger: Ledger) -> bool:
         """Whether it has been seen what became of the lift, or of the pod."""

@@ -12,6 +12,15 @@ from kube.client import Json, PatchType
 from kube.informer import GARBAGE
 from kube.resources import PODS
 
+SLOTS = 16
+"""Requests under way at once; more would only queue up in the API server."""
+PER_NAMESPACE = 8
+FIRST_CONTACTS = 128
+"""Requests besides, one for each namespace of which no lift has been answered yet. So many may hang, and nobody else waits."""
+
+OF_ANOTHER_POD = (errors.NotFound, errors.Conflict, errors.Invalid)
+"""Answers by which the pod may be another one than was looked at, or gone."""
+
 
 async def patched(client: LiftClient, lift: Lift, *, dry_run: bool = False) -> Json:
     """The pod with this lift, which is stored unless this is a dry run. Raises KubeError."""

@@ -13,7 +13,7 @@ from http import HTTPStatus
 
 from controller.caches import Caches
 from controller.flight import PATIENCE_S, RETRY_MAX_S, TRIES, Flight, Key, about, key_of
-from controller.lift_requests import patched, read_pod
+from controller.lift_requests import FIRST_CONTACTS, OF_ANOTHER_POD, PER_NAMESPACE, SLOTS, patched, read_pod
 from controller.lone_lifts import LoneLifts, terms_of
 from controller.metrics import Metrics
 from controller.open_questions import OpenQuestions
@@ -31,13 +31,6 @@ from kube.lease import Term
 from kube.workqueue import IDLE, WorkQueue
 
 _LOG = logging.getLogger(__name__)
-_OF_ANOTHER_POD = (errors.NotFound, errors.Conflict, errors.Invalid)
-
-SLOTS = 16
-"""Requests under way at once; more would only queue up in the API server."""
-PER_NAMESPACE = 8
-FIRST_CONTACTS = 128
-"""Requests besides, one for each namespace of which no lift has been answered yet. So many may hang, and nobody else waits."""
 
 
 class LiftWriter:
@@ -61,11 +54,11 @@ class LiftWriter:
         self._flights: dict[Key, Flight] = {}
         self._order = WriteOrder()
         self._untried = UntriedLifts(self._flights, self._order, self._questions, caches.ledger)
-        self._refused = RefusedLifts()
-        self._trials = TrialLifts(client, caches, metrics, self._refused)
         self._queue: WorkQueue[Key] = WorkQueue(
             self._work, slots=SLOTS, per_lane=PER_NAMESPACE, unheard=FIRST_CONTACTS, lane=lambda key: key[0]
         )
+        self._refused = RefusedLifts(caches.ledger)
+        self._trials = TrialLifts(client, caches, metrics, self._refused, self._order, self._read)
         caches.pods.subscribe(self._pod_changed)
         for groups in (caches.groups, caches.kubernetes_groups):
             groups.subscribe(self._group_changed)
@@ -77,6 +70,7 @@ class LiftWriter:
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._queue.run(), name="lift queue")
+                tasks.create_task(self._trials.run(term), name="questions about lifts")
                 in_vain = self._untried.give_up(self._caches.turns, self._hold)
                 tasks.create_task(in_vain, name="lifts that hang")
         finally:
@@ -93,9 +87,13 @@ class LiftWriter:
         await self._returned.give_back()
 
     def write(self, lift: Lift) -> None:
-        """Has a lift written that is booked in the ledger."""
+        """Has a lift written that is booked in the ledger, or gives it back until it has been asked about."""
         if (key := key_of(lift.pod)) in self._flights:
-            self._order.end(self._flights[key].lift)
+            self._order.end(self._flights.pop(key).lift)
+        if self._trials.due(key, lift):
+            self._trials.ask(key, lift)
+            self._returned.take(lift)
+            return
         self._order.begun(lift)
         self._flights[key] = Flight(lift, since=asyncio.get_running_loop().time())
         self._queue.add(key)
@@ -110,7 +108,7 @@ class LiftWriter:
             self._queue.add(key)
         elif key in self._refused and (new is None or not new.gated):
             self._refused.forget(key)
-            self._queue.discard(key)
+            self._trials.discard(key)
 
     def _group_changed(self, old: Group | None, new: Group | None) -> None:
         """Takes back what was decided for single members and is not being written yet, all at once: they are decided on again.
@@ -135,7 +133,6 @@ class LiftWriter:
         await self._caches.sums_settled()
         flight = self._flights.get(key)
         if flight is None:
-            self._try_anew(key)
             return IDLE
         if flight.overtaken(self._caches.ledger):
             self._done(key, flight)
@@ -157,8 +154,7 @@ class LiftWriter:
         question = self._lone.question(flight.lift)
         if question is not None:
             return await self._ask(key, flight, question)
-        write = self._try_out if self._trials.due(key, flight) else self._write
-        return await write(key, flight)
+        return await self._write(key, flight)
 
     async def _ask(self, key: Key, flight: Flight, question: str) -> float:
         """Has something found out on which the lift depends; then it is looked at again, with all that wait for the same."""
@@ -176,22 +172,6 @@ class LiftWriter:
         finally:
             for other in self._questions.end(question):
                 self._queue.add(other, delay_s)
-
-    async def _try_out(self, key: Key, flight: Flight) -> float | None:
-        """Has the API server say whether it would take the lift in; where it would not, the pod waits on without quota."""
-        error, now = await self._trials.outcome(flight.lift), asyncio.get_running_loop().time()
-        if error is None or flight.patient(now, self._caches.ledger):
-            flight.cleared = True
-            return await self._work(key) if error is None else self._again(flight, error)
-        if isinstance(error, errors.Throttled | errors.Unauthorized):
-            return self._put_off(key, flight, error)
-        flight.heed(error, now)
-        flight.given_up = errors.describe(error)
-        if isinstance(error, _OF_ANOTHER_POD):
-            flight.look = True
-            return await self._look(key, flight)
-        self._hold(key, flight)
-        return IDLE
 
     async def _write(self, key: Key, flight: Flight) -> float | None:
         lift = flight.lift
@@ -248,7 +228,7 @@ class LiftWriter:
     async def _refuse(self, key: Key, flight: Flight, error: errors.ApiError) -> float | None:
         """The patch was not stored. The pod may be another one than was looked at, perhaps by an earlier try of this lift."""
         self._metrics.lifted(flight.lift.queue, "refused")
-        changed = isinstance(error, _OF_ANOTHER_POD)
+        changed = isinstance(error, OF_ANOTHER_POD)
         _LOG.log(logging.DEBUG if changed else logging.ERROR, "lift refused", extra=about(flight.lift, error))
         if not changed or flight.tries >= TRIES:
             flight.given_up = errors.describe(error)
@@ -289,14 +269,14 @@ class LiftWriter:
         """Nothing is to be written any more; the booking stays until the watch shows what became of the pod."""
         if self._flights.get(key) is flight:
             del self._flights[key]
-            self._refused.forget(key)
             seen = self._caches.latest(flight.lift.pod.key)
             if stored or (seen is not None and seen.uid == key[1] and not seen.gated):
                 self._untried.stored(key[0])
-                self._refused.stored(key[0])
+                self._refused.stored(key)
                 for other in self._order.stored(flight.lift):
                     self._queue.add(other)
             else:
+                self._refused.forget(key)
                 self._lost(flight.lift)
 
     def _outdated(self, key: Key, flight: Flight) -> float | None:
@@ -334,17 +314,9 @@ class LiftWriter:
         if flight.overtaken(self._caches.ledger):
             self._done(key, flight)
             return
-        wait_s = self._refused.refuse(key, flight.given_up, flight.not_before)
+        if flight.was_long(asyncio.get_running_loop().time()):
+            self._refused.doubt(key[0], flight.given_up)
+        wait_s = self._refused.refuse(key, flight.lift, flight.given_up, flight.not_before)
         self._take_back(key, flight)
         self._queue.discard(key)
-        self._queue.add(key, wait_s)
-
-    def _try_anew(self, key: Key) -> None:
-        pod = self._caches.ledger.observed(key[1])
-        if pod is None:
-            self._refused.forget(key)
-        elif (left_s := self._refused.left_s(key)) > 0:
-            self._queue.add(key, left_s)
-        elif key in self._refused:
-            self._refused.allow(key)
-            self._caches.ledger.wakeups.help(self._caches.ledger.attribution(pod).queue)
+        self._trials.ask_later(key, wait_s)

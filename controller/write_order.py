@@ -21,6 +21,10 @@ class WriteOrder:
         if group:
             (self._behind if lift.beyond else self._ahead).setdefault(group, {})[key] = lift
 
+    def any_under_way(self, group: str) -> bool:
+        """Whether lifts of a group are to be written, or being written."""
+        return group in self._ahead or group in self._behind
+
     def waits(self, lift: Lift) -> bool:
         """Whether the lift may not be written yet."""
         return lift.beyond and lift.pod.group_key in self._ahead

@@ -42,6 +42,8 @@ class Writer:
     stored: dict[str, Json] = field(default_factory=dict)
     answered: dict[str, Json] = field(default_factory=dict)
     answer_to: Callable[[str], errors.KubeError | None] = lambda _name: None
+    trial_answer: Callable[[str], errors.KubeError | None] = lambda _name: None
+    """What is answered to dry runs at once, before all else."""
     latency_s: Callable[[str], float] = lambda _name: 0.001
     served: bool = True
     """What discovery says."""
@@ -67,6 +69,8 @@ class Writer:
         assert namespace is None or name
         now = asyncio.get_running_loop().time()
         kept = self.trials if dry_run else self.writes
+        if dry_run and (denied := self.trial_answer(name)) is not None:
+            raise denied
         kept.append(Write(now, name, body, subresource, field_manager))
         return await self._answer(name, timeout_s)
 

@@ -70,6 +70,16 @@ class World:
     def stores(self, built: PodBuilder) -> None:
         self.writer.stored[built.view().key] = built.build()
 
+    def comes(self, built: PodBuilder) -> None:
+        """A pod is created."""
+        self.stores(built)
+        self.shows(built)
+
+    def passes(self) -> int:
+        """How many passes there have been."""
+        samples = (sample for metric in self.metrics.pass_seconds.collect() for sample in metric.samples)
+        return round(next(sample.value for sample in samples if sample.name.endswith("_count")))
+
     def names(self) -> list[str]:
         return [write.name for write in self.writer.writes]
 

@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry
 
 from controller.announcements import Announcements
 from controller.caches import Caches
-from controller.lift_writing import PER_NAMESPACE
+from controller.lift_requests import PER_NAMESPACE
 from controller.lifting import Lifter
 from controller.metrics import Metrics
 from core.steps import Steps

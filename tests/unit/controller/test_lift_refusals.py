@@ -6,7 +6,7 @@ import pytest
 
 from controller.flight import UNANSWERED_S, Flight, Key
 from controller.late_writes import STORED_LATE_S
-from controller.lift_writing import SLOTS
+from controller.lift_requests import SLOTS
 from core import reasons
 from core.plan.decision import Lift
 from core.plan.lift import Planner
