@@ -24,7 +24,7 @@ from core.plan.remembered import Remembered
 from core.plan.together import Gangs
 from core.plan.turn import Turn
 from core.plan.units import Unit, let_go_of, renewed, units_of
-from core.plan.verdict import gang_needs_more, handed_out, hold_all, pod_needs_more
+from core.plan.verdict import handed_out
 from core.queues.entry import Entry
 from core.queues.ledger import Ledger
 from core.queues.line import Line
@@ -77,7 +77,8 @@ class Courses:
         else:
             yield from self._pods(turn, account.line)
         turn.answers.end(whole=not turn.undecided_head)
-        if turn.ration is not None:
+        # Who needs more effort has it one day, however many turns come before.
+        if turn.ration is not None and not (turn.undecided_head and turn.fell_short):
             self._patience.over(turn.queue, undecided=turn.undecided_head)
 
     # -- a queue of pods that belong to no group ---------------------------------------------------------------
@@ -177,7 +178,8 @@ class Courses:
         if not self._ledger.sums_settled:
             yield from self._ledger.settle_sums()
         now = renewed(self._ledger, unit)
-        turn.put_off = turn.put_off or now is None
+        if now is None:
+            turn.leaves(fell_short=False, waits=True)
         together = (yield from self._together(now, turn)) if now is not None else None
         if together is None:
             # What a gang lacks that holds something already must not go to those behind it.
@@ -256,29 +258,31 @@ class Courses:
 
     # -- one pod or group, with the effort that is due ----------------------------------------------------------
 
-    def _limited(self, key: Hashable, steps: Steps[T], turn: Turn) -> Steps[tuple[T | None, int, bool]]:
+    def _limited(
+        self, key: Hashable, state: object, steps: Steps[T], turn: Turn
+    ) -> Steps[tuple[T | None, int]]:
         """What is decided within the part of the effort that is due, and in how many steps; None when it is put off.
 
-        It is when the part does not suffice, or what was looked at has changed meanwhile. And whether it has just turned out
-        that nothing suffices that anybody may have while others wait: that has to be told, once.
+        It is when the part does not suffice, or what was looked at has changed meanwhile. `state` is what may decide about how much
+        it needs.
         """
-        if turn.ration is None:
-            return (yield from steps), 0, False
-        before = self._cuts.needs_more(key)
-        value, taken = yield from self._cuts.limited(key, turn.queue, steps, turn.ration)
-        turn.put_off = turn.put_off or value is None
-        return value, taken, value is None and self._cuts.needs_more(key) > before
+        ration = turn.ration
+        if ration is None:
+            return (yield from steps), 0
+        value, taken = yield from self._cuts.limited(key, turn.queue, steps, ration, state)
+        if value is None:
+            comes_last = key == ration.costly or self._cuts.is_costly(key)
+            turn.leaves(fell_short=ration.fell_short, waits=not comes_last)
+        return value, taken
 
     def _together(self, unit: Unit, turn: Turn) -> Steps[Sequence[Decision] | None]:
         """What is decided on a group as a whole; None when that is put off."""
         known = (yield from turn.answers.recalled(unit.key, unit.entries)) if turn.ration is not None else ()
         if known:
             return known
-        found, _, needs_more = yield from self._limited(
-            unit.key, self._gangs.decide(unit, turn.told_gangs, turn.leavings), turn
-        )
-        if needs_more and unit.group is not None:
-            return (yield from hold_all(unit.entries, unit.group, gang_needs_more(unit.queue, unit.group)))
+        state = unit.progress and (unit.progress.minimum, unit.progress.missing, len(unit.entries))
+        deciding = self._gangs.decide(unit, turn.told_gangs, turn.leavings)
+        found, _ = yield from self._limited(unit.key, state, deciding, turn)
         # Who is lifted comes after those who are held, and until it is handed out nothing is to come between.
         if found and isinstance(found[-1], Hold):
             holds: list[Hold] = []
@@ -335,9 +339,7 @@ class Courses:
         if known:
             return known[0]
         judged = self._judge.judge(entry, self._choice, confined, together)
-        decision, steps, needs_more = yield from self._limited(key, judged, turn)
-        if needs_more:
-            return Hold(entry.pod, entry.queue, pod_needs_more(entry.queue))
+        decision, steps = yield from self._limited(key, hash(entry.wish), judged, turn)
         if isinstance(decision, Hold) and steps:
             turn.answers.keep(key, (entry,), helped, (decision,), confined)
         return decision

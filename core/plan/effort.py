@@ -4,7 +4,8 @@ Work is counted in the steps of core.steps, about half a millisecond each. Whoev
 """
 
 from collections.abc import Callable, Container, Hashable
-from typing import Final, TypeVar
+from dataclasses import dataclass
+from typing import Final, NamedTuple, TypeVar
 
 from core.steps import Steps, cut_short
 
@@ -17,10 +18,12 @@ OF_A_UNIT: Final = 8
 """Steps that everybody is given who is begun: less would hardly ever do."""
 
 MOST_TIMES: Final = 7
-"""So often somebody's part grows while others wait, to 16,384 steps: one or two seconds, as those of long searches are. Who needs
-more waits until nobody does."""
-PASSED_OVER: Final = 1_000
-"""So many passes in a row, some ten seconds at least; then he is given as much once more, for it may have become less that he needs."""
+"""So often somebody's part grows at first, to 16,384 steps: one or two seconds, as those of long searches are."""
+AS_OFTEN: Final = 16
+"""So often it stays as large. Who has found out something about nodes does not find it out again in the next try, so that hardly
+anybody needs more. Then it grows again, for everybody is to be decided on one day."""
+APART: Final = 4
+"""While others wait, so many times as many steps as a try may take come before it, and that for each who waits for one."""
 
 _DOUBLINGS: Final = 40
 _REMEMBERED: Final = 4096
@@ -46,7 +49,8 @@ class Effort:
 class Ration:
     """What one queue may spend of a pass, on so many units.
 
-    `costly` may take as much as it needs unless others wait (`waits`); it has its turn after all others have had theirs.
+    `costly` may take as much as it needs unless others wait (`waits`), then this `most`; it has its turn after all others have had
+    theirs.
     """
 
     def __init__(
@@ -55,10 +59,14 @@ class Ration:
         steps: int,
         costly: Hashable = None,
         waits: Callable[[], bool] = lambda: True,
+        most: int = 0,
     ) -> None:
         self.of_pass = of_pass
         self.costly = costly
         self.waits = waits
+        self.most = most
+        self.fell_short = False
+        """Whether the last one that was begun needs more than there was for it, and was what it had been the time before."""
         self.units = 0
         """How many are still to be decided on."""
         self._own = Effort(steps)
@@ -81,86 +89,132 @@ class Ration:
         self.of_pass.spend(steps)
 
 
+@dataclass(slots=True)
+class _Cut:
+    """How often somebody was cut short in a row, when that was last, and what he was then."""
+
+    times: int
+    steps: int
+    state: object
+
+
+class Costly(NamedTuple):
+    """Who comes after all others, its queue, and how many steps it may take though others wait."""
+
+    key: Hashable
+    queue: str
+    most: int
+
+
 class Cuts:
     """Who was cut short, and how often in a row.
 
-    The part of such a one is four times as large each time, so that what was done in vain is little beside what was not.
-    Who may need more than a whole pass has is not begun before all others have been decided on (`costly`), and who needs more
-    than anybody may have (`MOST_TIMES`) hardly ever while others wait.
+    The part of such a one is four times as large each time, so that everybody ends one day, and what was done in vain is
+    little beside what was not.
+    Who may need more than a whole pass has is not begun before all others have been decided on (`costly`): where nobody waits, for
+    as long as that is so, and else now and then (`APART`), so that all of them together take a small part of the work.
     """
 
     def __init__(self) -> None:
-        self._times: dict[Hashable, int] = {}
-        self._costly: dict[Hashable, str] = {}
-        self._passed_over = 0
+        self.steps = 0
+        """Of all passes until now."""
+        self._cuts: dict[Hashable, _Cut] = {}
+        self._costly: dict[Hashable, tuple[str, int]] = {}
+        """Their queues, and the pass in which they were met last."""
+        self._pass = 0
+
+    def drop_unused(self) -> None:
+        """A pass begins: who was not met in the last one is gone, or is met again."""
+        self._costly = {key: known for key, known in self._costly.items() if known[1] == self._pass}
+        self._pass += 1
 
     def new_pass(self) -> Effort:
         """What a pass may cost."""
         return Effort(OF_A_PASS)
 
-    def take_costly(self, but_of: Container[str], *, others_wait: bool) -> tuple[Hashable, str] | None:
-        """Who comes after all others, and its queue, none of these; of several the one that has waited longest."""
-        for key, queue in self._costly.items():
-            if queue not in but_of and not (others_wait and self._passes_over(key)):
-                return key, self._costly.pop(key)
+    def take_costly(self, but_of: Container[str], *, others_wait: bool) -> Costly | None:
+        """Who comes after all others, in none of these queues; of several the one that has waited longest."""
+        among = len(self._costly)
+        for key, (queue, _) in self._costly.items():
+            most = self._due(key, among)
+            if queue not in but_of and (most or not others_wait):
+                del self._costly[key]
+                return Costly(key, queue, most)
         return None
 
-    def needs_more(self, key: Hashable) -> bool:
-        """Whether all that anybody may have while others wait has not sufficed."""
-        return self._times.get(key, 0) > MOST_TIMES
-
-    def _passes_over(self, key: Hashable) -> bool:
-        if not self.needs_more(key):
-            return False
-        self._passed_over = (self._passed_over + 1) % PASSED_OVER
-        if self._passed_over:
-            return True
-        self._times[key] = MOST_TIMES
-        return False
-
     def limited(
-        self, key: Hashable, queue: str, steps: Steps[T], ration: Ration
+        self, key: Hashable, queue: str, steps: Steps[T], ration: Ration, state: object = None
     ) -> Steps[tuple[T | None, int]]:
-        """What is decided within the part that is due, and in how many steps; None when that does not suffice."""
-        most = self._part(key, ration.fair)
+        """What is decided within the part that is due, and in how many steps; None when that does not suffice.
+
+        Who is in another `state` than when he was cut short may need less by now: he has the part of one who never was.
+        """
+        changed = self._has_changed(key, state)
         if key == ration.costly:
-            most = ration.of_pass.total if self.needs_more(key) else max(most, ration.of_pass.total)
-            value, taken = yield from _limited(steps, most, ration.waits)
+            most = ration.most
+            value, taken, ended = yield from _limited(steps, most, ration.waits)
         else:
+            most = self._part(key, ration.fair)
             if most > ration.of_pass.total:
-                self._costly[key] = queue
-                most = 0
+                self._costly[key] = queue, self._pass
+                most = ration.fair if changed else 0
             most = min(most, max(ration.fair, ration.of_pass.left))
-            value, taken = yield from _limited(steps, most, lambda: True)
+            value, taken, ended = yield from _limited(steps, most, lambda: True)
         ration.spend(taken)
+        ration.fell_short = not (ended or changed)
         if value is not None:
-            self._times.pop(key, None)
+            self._cuts.pop(key, None)
             self._costly.pop(key, None)
-        elif 0 < most < taken:
-            self._cut(key)
+        elif most and ration.fell_short:
+            self._cut(key, state)
         return value, taken
 
     def spare(self, key: Hashable, ration: Ration) -> None:
         """Takes note of one who was decided on for nothing."""
         ration.spare()
-        if key in self._times:
-            del self._times[key]
+        if key in self._cuts:
+            del self._cuts[key]
         if key in self._costly:
             del self._costly[key]
 
+    def is_costly(self, key: Hashable) -> bool:
+        """Whether somebody comes after all others."""
+        return key in self._costly
+
+    def _has_changed(self, key: Hashable, state: object) -> bool:
+        cut = self._cuts.get(key)
+        if cut is None or cut.state == state:
+            return False
+        cut.times, cut.state = min(cut.times, MOST_TIMES), state
+        return True
+
     def _part(self, key: Hashable, fair: int) -> int:
-        times = self._times.get(key, 0)
-        return max(1, fair) << min(2 * times, _DOUBLINGS) if times else fair
+        cut = self._cuts.get(key)
+        return max(1, fair) << min(2 * cut.times, _DOUBLINGS) if cut is not None else fair
 
-    def _cut(self, key: Hashable) -> None:
-        times = self._times.pop(key, 0)
-        if len(self._times) >= _REMEMBERED:
-            del self._times[next(iter(self._times))]
-        self._times[key] = times + 1
+    def _due(self, key: Hashable, among: int) -> int:
+        """The part of one of so many that come after all others; none as long as his last try is not long enough ago."""
+        cut = self._cuts.get(key)
+        if cut is None:
+            return OF_A_PASS
+        times = min(cut.times, max(MOST_TIMES, cut.times - AS_OFTEN))
+        part = max(OF_A_PASS, 1 << min(2 * times, _DOUBLINGS))
+        return part if self.steps - cut.steps >= APART * part * among else 0
+
+    def _cut(self, key: Hashable, state: object) -> None:
+        cut = self._cuts.pop(key, None)
+        if len(self._cuts) >= _REMEMBERED:
+            forgotten = next(iter(self._cuts))
+            del self._cuts[forgotten]
+            self._costly.pop(forgotten, None)
+        self._cuts[key] = _Cut(1 if cut is None else cut.times + 1, self.steps, state)
 
 
-def _limited(steps: Steps[T], most: int, waits: Callable[[], bool]) -> Steps[tuple[T | None, int]]:
-    """What the steps come to, and how many they were; None as the first when they are more than `most`, and others wait."""
+def _limited(steps: Steps[T], most: int, waits: Callable[[], bool]) -> Steps[tuple[T | None, int, bool]]:
+    """What the steps come to, how many they were, and whether they came to their end.
+
+    None as the first when they did not: they are more than `most`, and others wait.
+    """
     taken = 0
     try:
         while True:
@@ -168,7 +222,7 @@ def _limited(steps: Steps[T], most: int, waits: Callable[[], bool]) -> Steps[tup
                 next(steps)
             except StopIteration as end:
                 value: T = end.value
-                return value, taken
+                return value, taken, True
             taken += 1
             if taken > most and waits():
                 for _ in cut_short(steps):
@@ -176,7 +230,7 @@ def _limited(steps: Steps[T], most: int, waits: Callable[[], bool]) -> Steps[tup
                     yield
                 # Once nothing is left for anybody, those who are put off would follow each other without a pause.
                 yield
-                return None, taken
+                return None, taken, False
             yield
     finally:
         steps.close()

@@ -52,6 +52,7 @@ class Planner:
         """
         yield from self._ledger.settle()
         self._courses.drop_unused()
+        self._cuts.drop_unused()
         turns = Rotation(self._ledger.wakeups, self._courses, self._cuts, self._kept, self._ordered)
         yield from self._knowingly(turns.run(queues))
 
@@ -62,6 +63,7 @@ class Planner:
         """
         with closing(decisions):
             for decision in decisions:
+                self._cuts.steps += decision is None
                 yield decision
                 yield from self._ledger.sift()
 

@@ -10,7 +10,8 @@ from collections.abc import Container
 from typing import Final
 
 MOST: Final = 32
-"""So many turns of a queue in a row may end so. Who is only costly is decided on long before: his part grows fourfold each time."""
+"""So many turns of a queue in a row may end so. Those in which somebody needed more effort than there was are not counted: he is decided
+on one day, see core.plan.effort."""
 
 
 class Patience:

@@ -96,8 +96,8 @@ class Rotation:
         """Who of them goes on in the next round."""
         self._guests: dict[str, _Course] = {}
         """Who goes on in between, for which the pass does not wait."""
-        self._put_off: dict[str, None] = {}
-        """Where somebody was left to be looked at again."""
+        self._put_off: dict[str, bool] = {}
+        """Where somebody was left to be looked at again, and whether anybody waits for the next pass there."""
         self._costly: set[str] = set()
         """Queues that have come after all others already."""
 
@@ -152,22 +152,24 @@ class Rotation:
     def _last(self) -> Decisions:
         """Who may need more than others should wait for comes after them, one in each round, and of a queue one in each pass."""
         but_of = self._aside.keys() | self._guests.keys() | self._costly
-        costly = self._cuts.take_costly(but_of, others_wait=self._anybody_waits())
+        left = any(self._put_off.values())
+
+        def anybody_waits() -> bool:
+            """Whether it would be of use to anybody, in whatever queue, that the pass comes to its end."""
+            return left or bool(self._aside or self._guests or self._wakeups.pending)
+
+        costly = self._cuts.take_costly(but_of, others_wait=anybody_waits())
         if costly is None:
             return
-        key, name = costly
+        name = costly.queue
         if self._kept.back(name):
             self._keep_back(name, None)
             return
         self._owed.add(name)
         self._costly.add(name)
         effort = self._cuts.new_pass()
-        ration = Ration(effort, 0, key, self._anybody_waits)
+        ration = Ration(effort, 0, costly.key, anybody_waits, costly.most)
         yield from self._in_turn(self._begin(name, ration), effort.total, effort)
-
-    def _anybody_waits(self) -> bool:
-        pending = self._wakeups.pending
-        return bool(self._aside or self._guests) or any(map(self._has_no_turn, pending))
 
     def _begin(self, name: str, ration: Ration) -> _Course:
         """All who wait there are looked at anew."""
@@ -274,13 +276,14 @@ class Rotation:
         if course is not None:
             course.leave()
             self._owed.discard(name)
-        self._put_off[name] = None
+        # Whom it waits for would not come any sooner.
+        self._put_off[name] = False
 
     def _over(self, course: _Course) -> None:
         self._has_decided(course)
         self._owed.discard(course.turn.queue)
         if course.turn.put_off:
-            self._put_off[course.turn.queue] = None
+            self._put_off[course.turn.queue] = course.turn.waits
 
     def _woken(self) -> Steps[list[str]]:
         """Who waits and would not come to its turn otherwise before this round ends."""

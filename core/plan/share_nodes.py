@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping
 from collections.abc import Set as AbstractSet
 from functools import partial
 from typing import Final
+from weakref import WeakValueDictionary
 
 from core import names
 from core.mgpu.allocation import any_placement
@@ -28,10 +29,11 @@ NOTHING: Final = NodeModel("", "", 0, 0)
 class Kind:
     """Nodes that have room for the same pods; the cards are in one order, whatever their numbers.
 
-    `use` is the part of such a node that is taken, 0..1. Compared by identity: there is one of each as long as it has nodes.
+    `use` is the part of such a node that is taken, 0..1. Compared by identity: there is one of each as long as it has nodes, or
+    something is known of it.
     """
 
-    __slots__ = ("model", "nodes", "state", "use")
+    __slots__ = ("__weakref__", "model", "nodes", "state", "use")
 
     def __init__(self, model: NodeModel, state: NodeState, weight: int) -> None:
         self.model = model
@@ -79,6 +81,8 @@ class ShareNodes:
         self._cap = ledger.settings.mgpu.max_containers_per_card
         self._rooms: dict[str, _NodeRoom] = {}
         self._kinds: dict[tuple[NodeModel, NodeState], Kind] = {}
+        self._known: WeakValueDictionary[tuple[NodeModel, NodeState], Kind] = WeakValueDictionary()
+        """Those too that have no nodes now: a trial that is given back and begun anew comes to the same kinds again."""
         self._open: dict[str, None] = {}
         self._hostnames: Counter[str] = Counter()
 
@@ -220,7 +224,8 @@ class ShareNodes:
             key = room.model, room.state
             kind = self._kinds.get(key)
             if kind is None:
-                kind = self._kinds[key] = Kind(*key, self._ledger.settings.mgpu.weight_of_core)
+                kind = self._known.get(key) or Kind(*key, self._ledger.settings.mgpu.weight_of_core)
+                self._kinds[key] = self._known[key] = kind
             kind.nodes[name] = None
             self._open[name] = None
 

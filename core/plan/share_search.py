@@ -2,7 +2,7 @@
 
 from collections.abc import Container
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from operator import attrgetter
 from typing import Final
 
@@ -22,8 +22,17 @@ _CLOSENESS = (reasons.MGPU_NO_ROOM, reasons.MGPU_TOO_FEW_CARDS, reasons.MGPU_POL
 
 _LOOKED_AT_IN_A_STEP: Final = 100
 """Nodes whose CPU, memory and taints are compared."""
-_JUDGED: Final = 50_000
-"""Answers about kinds of nodes that are kept."""
+_JUDGED: Final = 300_000
+"""Answers about kinds of nodes that are kept, a hundred bytes each: as many as large gangs come to that are tried in parts, each
+member on each node, for what is forgotten meanwhile is found out again in each part."""
+_ALIKE: Final = 1_000
+"""Refusals that are kept once, however many answers they are."""
+
+
+@lru_cache(_ALIKE)
+def _one_of(unfit: Refusal | None) -> Refusal | None:
+    """The first of equal ones: their texts are long."""
+    return unfit
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +105,7 @@ class ShareSearch:
         judged, kinds = self._judged.about(ask), self._nodes.kinds
         for kind in [kind for kind in kinds if kind not in judged]:
             unfit = yield from in_steps(partial(fits, ask, kind.model, kind.state, self._ledger.settings))
-            self._judged.note(judged, kind, unfit)
+            self._judged.note(judged, kind, _one_of(unfit))
             yield
         if len(judged) > 2 * len(kinds):
             for kind in judged.keys() - set(kinds):

@@ -42,6 +42,10 @@ class Turn:
     """Whether it may be left for another queue at this pause: nothing is tried, and no question is under way."""
     put_off: bool = False
     """Whether anybody was left to be looked at again."""
+    waits: bool = False
+    """Whether one of them waits for his turn in the next pass, and not for all others to have had theirs."""
+    fell_short: bool = False
+    """Whether the last one that was left needs more effort than there was, and nothing but that."""
     head: Hold | None = None
     """The first pod of a fifo queue that was held; nobody behind it is lifted."""
     undecided_head: bool = False
@@ -85,10 +89,11 @@ class Turn:
     def go_on(self, ration: Ration) -> None:
         """Has another ration from now on, for those who are still to be decided on."""
         if self.ration is not None:
-            ration.units, ration.costly, ration.waits = (
+            ration.units, ration.costly, ration.waits, ration.most = (
                 self.ration.units,
                 self.ration.costly,
                 self.ration.waits,
+                self.ration.most,
             )
         self.ration = ration
 
@@ -102,9 +107,15 @@ class Turn:
         self.undecided_head = self.undecided_head or (first and self.patient)
         return self.undecided_head
 
+    def leaves(self, *, fell_short: bool, waits: bool) -> None:
+        """Takes note of somebody who is left to be looked at again."""
+        self.put_off = True
+        self.waits = self.waits or waits
+        self.fell_short = fell_short
+
     def puts_off(self) -> bool:
         """Leaves somebody to be looked at again; whether those behind him are left to a later turn for that."""
-        self.put_off = True
+        self.leaves(fell_short=False, waits=True)
         return self.waits_for(first=self.fifo)
 
     def heard(self, decisions: Iterable[Decision], *, of_gang: bool = False, stuck: bool = False) -> None:

@@ -18,10 +18,6 @@ _TOLD: Final = 3
 _IN_ONE_STEP: Final = 250
 """Members whose tasks are counted in about half a millisecond."""
 
-_NEEDS_MORE: Final = (
-    "takes longer to decide on than others are kept waiting for; it is decided on when nobody waits"
-)
-
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
@@ -41,16 +37,6 @@ def explained(found: Verdict, group: Group, wanted: int) -> Refusal:
         most = f"{found.most} were found to fit when the search was given up"
     text = f"{found.shortfall.message.removesuffix('.')}; {group.title} needs {wanted} more members at once, {most}"
     return Refusal(code, text)
-
-
-def gang_needs_more(queue: str, group: Group) -> Refusal:
-    """What the members of a gang are told for which others would have to wait too long."""
-    return Refusal(reasons.GANG_SEARCH_GIVEN_UP, f"Queue <{queue}>: {group.title} {_NEEDS_MORE}")
-
-
-def pod_needs_more(queue: str) -> Refusal:
-    """What a pod is told for which others would have to wait too long."""
-    return Refusal(reasons.NO_FREE_CARD, f"Queue <{queue}>: the pod {_NEEDS_MORE}", cut_short=True)
 
 
 def lacking_of_tasks(ready: Sequence[Entry], progress: Progress) -> Steps[str]:

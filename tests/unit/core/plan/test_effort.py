@@ -1,17 +1,13 @@
 """How much work a pass puts into its gangs, counted in steps and bookings: none twice, none for what is certain anyway."""
 
-from typing import Any
-
 import pytest
 
 from core import reasons
 from core.plan import effort
 from core.plan.decision import Decision, Hold, Lift
 from core.plan.effort import Cuts, Effort, Ration
-from core.plan.judge import Judge
 from core.plan.lift import Planner
-from core.queues.entry import Entry
-from core.steps import Steps, finish
+from core.steps import Steps
 from tests.builders import a_group, a_node, a_pod, a_queue
 from tests.builders.pods import PodBuilder
 from tests.unit.core.plan.counting import Counted
@@ -224,108 +220,3 @@ def test_who_is_costly_is_cut_short_for_nobody_where_nobody_waits(monkeypatch: p
     planner = Planner(ledger)
     assert passed(ledger, planner) == []
     assert reasons_of(passed(ledger, planner)) == {reasons.GANG_SEARCH_GIVEN_UP}
-
-
-# -- what others are not kept waiting for ------------------------------------------------------------------------------
-
-
-def kept_busy(ledger: Counted, planner: Planner) -> tuple[list[Hold], int]:
-    """A pod of another queue comes whenever the one before it is lifted: who is held meanwhile, and for how long they wait."""
-    ledger.put_queue(a_queue("other").cards({"C": 1000}).view())
-    ledger.put_node(a_node("c").card("C", 1000).view())
-    ledger.wakeups.look_at("q")
-    held, longest, waited = list[Hold](), 0, 0
-    coming = (a_pod(f"small{number}").gpu(1).card("C").in_queue("other").gated() for number in range(80))
-    ledger.put_pod(next(coming).view())
-    while True:
-        for decision in planner.run(ledger.wakeups.take_queues()):
-            waited += decision is None
-            held += [decision] if isinstance(decision, Hold) else []
-            if isinstance(decision, Lift):
-                longest, waited, small = max(longest, waited), 0, next(coming, None)
-                if small is None:
-                    return held, longest
-                ledger.put_pod(small.view())
-
-
-@pytest.fixture
-def little(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A pass may cost ten steps, and nobody may have more than sixteen while others wait."""
-    monkeypatch.setattr(effort, "OF_A_PASS", 10)
-    monkeypatch.setattr(effort, "MOST_TIMES", 2)
-
-
-@pytest.mark.usefixtures("little")
-@pytest.mark.parametrize("gangs", [1, 3])
-def test_a_gang_that_needs_more_than_others_are_kept_waiting_for_is_decided_on_when_nobody_waits(
-    gangs: int,
-) -> None:
-    """Each new try took four times as long, and all others waited for it."""
-    ledger = puzzles(*(f"g{number}" for number in range(gangs)))
-    planner = Planner(ledger)
-    held, longest = kept_busy(ledger, planner)
-    assert longest < 3 * 16
-    assert {hold.why.code for hold in held} == {reasons.GANG_SEARCH_GIVEN_UP}
-    assert all("when nobody waits" in hold.why.message for hold in held)
-    assert len(held) == len({hold.pod.uid for hold in held}) == gangs * SIZE, "it is told once"
-    decided = passes(ledger, planner)
-    assert "when the search was given up" in next(
-        each.why.message for each in decided if isinstance(each, Hold)
-    )
-
-
-@pytest.mark.usefixtures("little")
-def test_so_is_a_pod(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of which it is found out slowly whether it has room."""
-    judge = Judge.judge
-
-    def slowly(self: Judge, entry: Entry, *others: Any) -> Steps[Decision | None]:
-        for _ in range(200 if entry.pod.name == "slow" else 0):
-            yield
-        return (yield from judge(self, entry, *others))
-
-    monkeypatch.setattr(Judge, "judge", slowly)
-    ledger = books(cards=(1, 1))
-    ledger.put_pod(a_pod("slow").gpu(1).card("A").in_queue("q").gated().view())
-    planner = Planner(ledger)
-    (held,), longest = kept_busy(ledger, planner)
-    assert longest < 3 * 16
-    assert (held.why.code, held.why.cut_short) == (reasons.NO_FREE_CARD, True)
-    assert [decision.pod.name for decision in passes(ledger, planner)] == ["slow"]
-
-
-@pytest.mark.usefixtures("little")
-def test_who_needs_more_is_not_even_begun_while_others_wait() -> None:
-    """They would wait in vain: what is found out until they come is lost."""
-
-    def endless() -> Steps[str]:
-        while True:
-            yield
-
-    cuts = Cuts()
-    while not cuts.needs_more("gang"):
-        finish(cuts.limited("gang", "q", endless(), Ration(cuts.new_pass(), 0, "gang")))
-    finish(cuts.limited("gang", "q", endless(), Ration(cuts.new_pass(), 10)))
-    assert cuts.take_costly((), others_wait=True) is None
-    assert cuts.take_costly((), others_wait=False) == ("gang", "q")
-
-
-@pytest.mark.usefixtures("little")
-def test_now_and_then_it_is_given_as_much_as_anybody_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It may need less by then, and others may wait for ever."""
-    monkeypatch.setattr(effort, "PASSED_OVER", 20)
-    cuts, begun = Cuts(), list[int]()
-
-    def endless() -> Steps[str]:
-        while True:
-            yield
-
-    while not cuts.needs_more("gang"):
-        finish(cuts.limited("gang", "q", endless(), Ration(cuts.new_pass(), 0, "gang")))
-    for number in range(100):
-        finish(cuts.limited("gang", "q", endless(), Ration(cuts.new_pass(), 10)))
-        if cuts.take_costly((), others_wait=True):
-            _, taken = finish(cuts.limited("gang", "q", endless(), Ration(cuts.new_pass(), 0, "gang")))
-            assert taken > 16
-            begun.append(number)
-    assert begun == [19, 39, 59, 79, 99]

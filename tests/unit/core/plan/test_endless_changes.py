@@ -1,6 +1,6 @@
 """A pass ends, whatever changes meanwhile: what waits for its end would wait for ever, see LiftWriter.give_back."""
 
-from collections.abc import Container, Hashable
+from collections.abc import Container
 from typing import Any
 
 import pytest
@@ -9,7 +9,7 @@ from core.objects import Pod
 from core.plan import effort, rotation
 from core.plan.course import Courses
 from core.plan.decision import Decision, Lift
-from core.plan.effort import Cuts, Ration
+from core.plan.effort import Costly, Cuts, Ration
 from core.plan.lift import Planner
 from core.plan.together import Gangs
 from core.plan.turn import Turn
@@ -71,9 +71,9 @@ def test_nor_does_somebody_in_each_who_always_needs_more_than_a_pass_has(
 ) -> None:
     """Their queues come after all others, in each round, and were left for one another then."""
 
-    def take_costly(_cuts: Cuts, but_of: Container[str], *, others_wait: bool) -> tuple[Hashable, str] | None:
+    def take_costly(_cuts: Cuts, but_of: Container[str], *, others_wait: bool) -> Costly | None:
         assert others_wait in (False, True)
-        return next((("somebody", queue) for queue in ("one", "two") if queue not in but_of), None)
+        return next((Costly("somebody", queue, 8) for queue in ("one", "two") if queue not in but_of), None)
 
     monkeypatch.setattr(effort, "OF_A_PASS", 8)
     quiet = pauses_of(books())

@@ -12,13 +12,14 @@ from core.mgpu.ask import MgpuAsk, mgpu_ask
 from core.mgpu.filter import fits
 from core.mgpu.kept import ABOUT_MANY, FEW_CONTAINERS
 from core.objects.node_rules import NodeRules
-from core.plan import share_nodes, share_search
+from core.plan import effort, share_nodes, share_search
 from core.plan.admitted import AdmittedNodes
+from core.plan.decision import Lift
 from core.plan.lift import Planner
 from core.plan.room import ShareRoom
 from core.refusal import Refusal
 from core.steps import Steps
-from tests.builders import a_node, a_pod
+from tests.builders import a_group, a_node, a_pod
 from tests.builders.objects import PodBuilder
 from tests.unit.core.plan.shares import books, bound, of_containers, run, share
 from tests.unit.core.plan.stepping import stepped
@@ -52,6 +53,34 @@ def test_nodes_alike_are_one_question_and_pods_alike_get_one_answer(monkeypatch:
     ledger.drop_pod("uid-ml-b07")
     assert list(run(ledger, planner).values()).count(True) == 1
     assert asked.times <= 4 + 12
+
+
+def test_what_a_gang_was_told_about_nodes_is_not_asked_again_when_it_is_begun_anew(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each member asks for other shares, on as many nodes in other states, which are as they were when all was given back."""
+    size = 12
+    ledger = books(*(a_node(f"m{n:02}").mgpu(2, memory=16384) for n in range(size)))
+    for number in range(size):
+        ledger.put_pod(bound(f"b{number:02}", 0, 30 + number, node=f"m{number:02}").view())
+    ledger.put_group(a_group("g").min_member(size).in_queue("default").view())
+    for number in range(size):
+        ledger.put_pod(share(f"p{number:02}", 60 + number).in_group("g").view())
+    monkeypatch.setattr(effort, "OF_A_PASS", 4 * size)
+    asked, cut, tried = Asked(monkeypatch), effort.Cuts._cut, 0
+
+    def counted(*of: Any) -> None:
+        nonlocal tried
+        tried += 1
+        cut(*of)
+
+    monkeypatch.setattr(effort.Cuts, "_cut", counted)
+    planner, lifted = Planner(ledger), 0
+    while queues := ledger.wakeups.take_queues():
+        lifted += sum(isinstance(decision, Lift) for decision in planner.run(queues))
+    assert lifted == size
+    assert tried
+    assert asked.times <= size * size
 
 
 class Searches:
