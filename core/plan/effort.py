@@ -24,6 +24,8 @@ AS_OFTEN: Final = 16
 anybody needs more. Then it grows again, for everybody is to be decided on one day."""
 APART: Final = 4
 """While others wait, so many times as many steps as a try may take come before it, and that for each who waits for one."""
+SHORT: Final = 4_096
+"""Not before one of so few steps: others wait for it for less than half a second, and most of those who are costly need no more."""
 
 _DOUBLINGS: Final = 40
 _REMEMBERED: Final = 4096
@@ -199,7 +201,7 @@ class Cuts:
             return OF_A_PASS
         times = min(cut.times, max(MOST_TIMES, cut.times - AS_OFTEN))
         part = max(OF_A_PASS, 1 << min(2 * times, _DOUBLINGS))
-        return part if self.steps - cut.steps >= APART * part * among else 0
+        return part if part <= SHORT or self.steps - cut.steps >= APART * part * among else 0
 
     def _cut(self, key: Hashable, state: object) -> None:
         cut = self._cuts.pop(key, None)

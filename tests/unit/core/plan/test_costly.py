@@ -211,6 +211,18 @@ def test_it_is_not_even_begun_while_others_wait_and_it_is_too_early() -> None:
     assert taken.most == 0
 
 
+@pytest.mark.parametrize(("short", "begun"), [(9, False), (10, True)])
+def test_a_short_try_is_made_in_each_pass_though_others_wait(
+    monkeypatch: pytest.MonkeyPatch, short: int, *, begun: bool
+) -> None:
+    """Else thirty gangs that need a second each would be decided on after minutes."""
+    monkeypatch.setattr(effort, "SHORT", short)
+    cuts = Cuts()
+    noted(cuts, "a")
+    taken = cuts.take_costly((), others_wait=True)
+    assert (taken is not None and taken.most == 10) == begun
+
+
 def test_who_is_not_heard_of_any_more_is_dropped() -> None:
     cuts = Cuts()
     noted(cuts, "a", "b")
