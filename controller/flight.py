@@ -27,8 +27,8 @@ PATIENCE_S = 30.0
 TRIES = 6
 """So often the API server may fail at a pod before that gives its quota back and waits to be tried anew."""
 GANG_PATIENCE = 10
-"""So many times longer, and more often, for a member of a gang of which others are in: what it gives back goes to others, and
-those hold theirs for nothing."""
+"""So many times longer, and more often, for a member of a gang of which others are in and wait for it: what it gives back goes to
+others, and those hold theirs for nothing."""
 
 PUT_BACK = "the API server took the lift in, and the gate is still there: somebody's webhook puts it back"
 
@@ -106,10 +106,10 @@ class Flight:
         return max(delay_s, asked_s)
 
     def patient(self, now: float, ledger: Ledger) -> bool:
-        """Whether a lift that has failed for long is tried on all the same: others of its gang are in."""
-        if GANG_ANNOTATION not in self.lift.records or self.tries >= GANG_PATIENCE * TRIES:
+        """Whether a lift that has failed for long is tried on all the same: others of its gang wait for it."""
+        if self.tries >= GANG_PATIENCE * TRIES or now - self.since >= GANG_PATIENCE * PATIENCE_S:
             return False
-        return now - self.since < GANG_PATIENCE * PATIENCE_S and ledger.others_are_in(self.lift.pod)
+        return others_wait_for(self.lift, ledger)
 
     def was_long(self, now: float) -> bool:
         """Whether it has held its quota for longer than a request takes."""
@@ -133,6 +133,12 @@ class Flight:
         seen, records = ledger.observed(self.lift.pod.uid), self.lift.records.items()
         unanswered = self.open_until > float("-inf")
         return unanswered and bool(records) and seen is not None and records <= seen.annotations.items()
+
+
+def others_wait_for(lift: Lift, ledger: Ledger) -> bool:
+    """Whether others of the gang with which a pod is lifted are in, and hold their quota for nothing without it."""
+    together = lift.records.get(GANG_ANNOTATION)
+    return together is not None and ledger.others_wait_for(lift.pod, int(together))
 
 
 def key_of(pod: Pod) -> Key:

@@ -4,12 +4,14 @@ What refuses one is as a rule a webhook or a policy that others of its namespace
 """
 
 import asyncio
+import re
 from collections import Counter
 from dataclasses import dataclass
 from itertools import islice
 
 from controller.asked_groups import AskedGroups
 from controller.flight import RETRY_MAX_S, Key
+from core.names import GANG_ANNOTATION
 from core.plan.decision import Lift
 from core.plan.lift import Planner
 from core.queues.ledger import Ledger
@@ -19,6 +21,8 @@ MAX_S = 300.0
 _EARLY_S = 0.01
 """A timer may fire by less than this before its time."""
 _AT_ANY_TIME = float("-inf")
+_OTHERS_ASKED = "it is being found out whether the lifts of others of its group would be taken in"
+_NUMBERS = re.compile(r"\d+")
 _TRUSTED_AT_ONCE = 500
 """Pods that are decided on without a question, for one lift that was stored; they take a millisecond or two."""
 
@@ -55,8 +59,8 @@ class RefusedLifts:
         """By namespace, those who are in here for the sake of others alone."""
         self._cleared: dict[str, set[Key]] = {}
         """By namespace, whose lift would be taken in, by what was answered since one was given up."""
-        self._anyway: dict[str, float] = {}
-        """Until when no other one of a namespace is to be lifted against the answer."""
+        self._anyway: dict[str, tuple[float, str]] = {}
+        """Until when no other one of a namespace is to be lifted against the answer, but of this gang."""
         self._groups = AskedGroups()
 
     def __contains__(self, key: Key) -> bool:
@@ -77,21 +81,21 @@ class RefusedLifts:
         self._pods.clear()
         self._groups.clear()
 
-    def doubts(self, key: Key, group: str) -> bool:
-        """Whether a lift may be refused, or goes together with such: its last one was, or the last one of its namespace given up."""
-        if key not in self._refusals and key[0] not in self._doubtful:
-            return False
-        return not self._is_cleared(key) or self._groups.is_asked_about(group)
+    def doubts(self, key: Key, lift: Lift) -> bool:
+        """Whether a lift may be refused: its last one was, or the last one of its namespace given up. Or it goes with such."""
+        if self._groups.is_asked_about(_gang(lift)):
+            return True
+        return (key in self._refusals or key[0] in self._doubtful) and not self._is_cleared(key)
 
     def ask(self, key: Key, lift: Lift) -> None:
         """Has a pod held until it is known whether its lift would be taken in. Only within a running event loop."""
         refusal = self._refusals.get(key)
         if refusal is None:
-            why = self._doubtful[key[0]]
+            why = self._doubtful.get(key[0], _OTHERS_ASKED)
             refusal = self._enter(key, _Refusal(lift, why, asyncio.get_running_loop().time()))
             self._untried.setdefault(key[0], {})[key] = None
-        refusal.lift = lift
-        (self._groups.wait if self._is_cleared(key) else self._groups.ask)(lift.pod.group_key, key)
+        refusal.lift, refusal.anyway, refusal.put_off = lift, False, False
+        (self._groups.wait if self._is_cleared(key) else self._groups.ask)(_gang(lift), key)
         self._hold(key, refusal)
 
     def doubt(self, namespace: str, why: str) -> None:
@@ -110,14 +114,14 @@ class RefusedLifts:
         refusal = self._refusals.get(key) or self._enter(key, _Refusal(lift, "", 0.0))
         self._tried(key)
         self._cleared.get(key[0], set()).discard(key)
-        now, news = asyncio.get_running_loop().time(), not refusal.held or refusal.why != why
+        now, news = asyncio.get_running_loop().time(), not refusal.held or _said(refusal.why) != _said(why)
         refusal.lift, refusal.why, refusal.anyway, refusal.put_off = lift, why, False, False
         refusal.until = max(now + refusal.next_s, not_before)
         refusal.next_s = min(MAX_S, 2 * refusal.next_s)
         self._hold(key, refusal)
         if news:
-            self._wake(key)
-        self._accept(self._groups.answered(key, lift.pod.group_key, taken_in=False))
+            self._ledger.wakeups.look_at(lift.queue)
+        self._accept(self._groups.answered(key, _gang(lift), taken_in=False))
         return refusal.until - now
 
     def put_off(self, key: Key, asked_s: float) -> float | None:
@@ -127,20 +131,22 @@ class RefusedLifts:
             return None
         wait_s, refusal.put_off = max(RETRY_MAX_S, asked_s), True
         refusal.until = asyncio.get_running_loop().time() + wait_s
+        self._accept(self._groups.answered(key, _gang(refusal.lift), taken_in=False))
         return wait_s
 
     def goes_anyway(self, key: Key) -> bool:
         """Whether a pod is to be lifted though that was denied: somebody may deny dry runs, and nothing else.
 
-        It is the turn of one that is left alone for as long as anybody is; of one of a namespace in half a minute, until that
-        has turned out to be so.
+        It is the turn of one that is left alone for as long as anybody is; of one of a namespace in half a minute, with the others
+        of its gang, until that has turned out to be so.
         """
         refusal, now = self._refusals[key], asyncio.get_running_loop().time()
-        until = self._anyway.get(key[0], now)
-        if refusal.next_s < MAX_S or now < until:
+        until, gang = self._anyway.get(key[0], (now, ""))
+        with_others = gang and gang == _gang(refusal.lift)
+        if refusal.next_s < MAX_S or (now < until and not with_others):
             return False
         if until != _AT_ANY_TIME:
-            self._anyway[key[0]] = now + FIRST_S
+            self._anyway[key[0]] = now + FIRST_S, _gang(refusal.lift)
         refusal.anyway = True
         return True
 
@@ -148,13 +154,13 @@ class RefusedLifts:
         """The lift of a pod would be taken in: it is decided on, together with others of its group that are asked about too."""
         self._tried(key)
         self._cleared.setdefault(key[0], set()).add(key)
-        self._accept(self._groups.answered(key, self._refusals[key].lift.pod.group_key, taken_in=True))
+        self._accept(self._groups.answered(key, _gang(self._refusals[key].lift), taken_in=True))
 
     def stored(self, key: Key) -> None:
         """A lift was stored: others of its namespace, that were not refused themselves, will be as well."""
         namespace, refusal = key[0], self._refusals.get(key)
         if refusal is not None and refusal.anyway:
-            self._anyway[namespace] = _AT_ANY_TIME
+            self._anyway[namespace] = _AT_ANY_TIME, ""
         self._doubtful.pop(namespace, None)
         self.forget(key)
         for other in list(islice(self._untried.get(namespace, ()), _TRUSTED_AT_ONCE)):
@@ -187,7 +193,7 @@ class RefusedLifts:
                 kept.pop(namespace, None)
         if self._planner is not None:
             self._planner.accept(key[1])
-        self._accept(self._groups.answered(key, refusal.lift.pod.group_key, taken_in=False))
+        self._accept(self._groups.answered(key, _gang(refusal.lift), taken_in=False))
 
     def _enter(self, key: Key, refusal: _Refusal) -> _Refusal:
         self._pods[key[0]] += 1
@@ -221,3 +227,13 @@ class RefusedLifts:
         pod = self._ledger.observed(key[1])
         if pod is not None:
             self._ledger.wakeups.help(self._ledger.attribution(pod).queue)
+
+
+def _gang(lift: Lift) -> str:
+    """The group that a pod is lifted together with; empty for one that needs no others."""
+    return lift.pod.group_key if GANG_ANNOTATION in lift.records else ""
+
+
+def _said(why: str) -> str:
+    """What an answer says, but for times and ports, which are others in each answer of the same kind."""
+    return _NUMBERS.sub("", why)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from http import HTTPStatus
 
 from controller.caches import Caches
-from controller.flight import PUT_BACK, RETRY_FIRST_S, RETRY_MAX_S, Key, about
+from controller.flight import PUT_BACK, RETRY_FIRST_S, RETRY_MAX_S, Key, about, others_wait_for
 from controller.lift_requests import FIRST_CONTACTS, OF_ANOTHER_POD, PER_NAMESPACE, SLOTS, patched
 from controller.metrics import Metrics
 from controller.refused_lifts import RefusedLifts
@@ -68,15 +68,12 @@ class TrialLifts:
     def due(self, key: Key, lift: Lift) -> bool:
         """Whether this lift is to be asked about before it is written.
 
-        Not if others of its gang are in, or about to be, who hold their quota for nothing without it: it is tried with more patience.
+        Not if others of its gang are in, or about to be, and hold their quota for nothing without it: it is tried with more patience.
         """
-        pod = lift.pod
-        if not self._refused.doubts(key, pod.group_key):
+        if not self._refused.doubts(key, lift):
             return False
-        of_gang = GANG_ANNOTATION in lift.records
-        return not (
-            of_gang and (self._order.any_under_way(pod.group_key) or self._caches.ledger.others_are_in(pod))
-        )
+        ahead = GANG_ANNOTATION in lift.records and self._order.any_under_way(lift.pod.group_key)
+        return not (ahead or others_wait_for(lift, self._caches.ledger))
 
     def ask(self, key: Key, lift: Lift) -> None:
         """Has a pod held that was to be lifted so, until it is known whether that would be taken in."""

@@ -28,9 +28,9 @@ class Begun:
         if now:
             self._in[now] = self._in.get(now, 0) + 1
 
-    def by_others(self, pod: Pod) -> bool:
-        """Whether another member of the group of a pod, which is given as it is seen, is in."""
-        return self._in.get(pod.group_key, 0) > bool(self._group_begun_by(pod))
+    def by_others(self, pod: Pod) -> int:
+        """How many other members of the group of a pod, which is given as it is seen, are in."""
+        return self._in.get(pod.group_key, 0) - bool(self._group_begun_by(pod))
 
     def _group_begun_by(self, pod: Pod | None) -> str:
         """The key of the group that a pod is in with; empty where there is none."""

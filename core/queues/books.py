@@ -17,6 +17,7 @@ from core.queues.devices import Devices
 from core.queues.entries import Entries
 from core.queues.entry import Entry, ShareKey
 from core.queues.group_book import GroupBook
+from core.queues.group_minimum import minimum_of
 from core.queues.journal import Journal
 from core.queues.limits import Limits
 from core.queues.naming import Naming
@@ -229,7 +230,15 @@ class Books:
 
         The PodGroup itself need not be there. Members that ask for nothing of ours are not looked at.
         """
-        return self._states.begun.by_others(self.observed(pod.uid) or pod)
+        return self._states.begun.by_others(self.observed(pod.uid) or pod) > 0
+
+    def others_wait_for(self, pod: Pod, together: int) -> bool:
+        """Whether others of the pod's gang are in, as for `others_are_in`, that may not start without it: so many have to be.
+
+        Where tasks have a minimum of their own it may be the one that a task lacks, however many are in.
+        """
+        others = self._states.begun.by_others(self.observed(pod.uid) or pod)
+        return others > 0 and (others < together or bool(minimum_of(self.group_of(pod)).tasks))
 
     def members_of(self, group: str) -> Collection[str]:
         """The UIDs of all members of a PodGroup, `namespace/name`, as of now: it may change while they are gone through."""

@@ -2,14 +2,16 @@
 
 import asyncio
 from collections.abc import Callable
-from itertools import pairwise
+from itertools import count, pairwise
 
 import pytest
 
-from controller.flight import WRITE_TIMEOUT_S
+from controller.flight import WRITE_TIMEOUT_S, key_of
 from controller.lift_requests import PER_NAMESPACE
-from controller.refused_lifts import FIRST_S, MAX_S
-from core import reasons
+from controller.refused_lifts import FIRST_S, MAX_S, RefusedLifts
+from core import names, reasons
+from core.affinity import NodeRequirement
+from core.plan.decision import Lift
 from kube import errors
 from tests.builders import a_group
 from tests.unit.controller.cluster import show
@@ -36,9 +38,9 @@ AT_ONCE_S = 0.05
 """Two passes, and a question between them that takes a millisecond."""
 
 
-def broken_world(count: int, quota: int, *, fifo: bool = False, takes_s: float = 0.001) -> World:
+def broken_world(number: int, quota: int, *, fifo: bool = False, takes_s: float = 0.001) -> World:
     """As many older pods in a namespace whose lifts fail, each after so many seconds; there is one queue for all."""
-    world = World(*(pod(f"bad{n}", 1, namespace="broken") for n in range(count)), quota=quota, fifo=fifo)
+    world = World(*(pod(f"bad{n}", 1, namespace="broken") for n in range(number)), quota=quota, fifo=fifo)
     world.writer.answer_to = lambda name: BROKEN if name.startswith("bad") else None
     world.writer.latency_s = lambda name: takes_s if name.startswith("bad") else 0.001
     return world
@@ -281,11 +283,18 @@ async def test_what_refuses_a_pod_by_now_is_what_it_is_told() -> None:
         assert "failed calling webhook" in world.announcements.holds["uid-ml-a"].why.message
 
 
+def refused_by(port: int) -> errors.KubeError:
+    text = f'failed calling webhook "x.example": read tcp 10.0.0.1:{port}: connection reset by peer'
+    return errors.ServerError(500, "InternalError", text, None, None)
+
+
 async def test_a_question_that_is_answered_as_before_begins_no_pass() -> None:
-    """A pass looks at each pod that is refused: thousands of them would keep it busy for ever."""
-    world = broken_world(100, 1)
+    """A pass looks at each pod that is refused: thousands of them would keep it busy for ever. A port or a time is no news."""
+    world, port = broken_world(100, 1), count(30_000)
     async with world.running():
         await asyncio.sleep(4 * MAX_S)
+        world.writer.answer_to = lambda name: refused_by(next(port)) if name.startswith("bad") else None
+        await asyncio.sleep(MAX_S)
         before, passes = len(world.asked()), world.passes()
         await asyncio.sleep(MAX_S)
         assert len(world.asked()) - before >= 100
@@ -429,6 +438,87 @@ async def test_a_member_that_is_made_anew_is_not_left_behind_by_one_that_was_ask
         show(world.caches.pods, "fine/w", None)
         await asyncio.sleep(1)
         assert sorted(world.names()[-2:]) == ["a", "c"]
+
+
+async def test_who_was_never_refused_waits_for_the_answer_about_others_of_its_gang_in_a_trusted_namespace_too() -> (
+    None
+):
+    """One was, would have been taken in, and has to be asked about again: all that was answered before a lift was given up has."""
+    world, records = World(quota=2), {names.GANG_ANNOTATION: "2"}
+    views = [pod(name, 2).in_group("g").view() for name in "ab"]
+    first, second = (Lift(each, "q", {}, records, NodeRequirement(), each.ungated(records)) for each in views)
+    a, b, x = key_of(first.pod), key_of(second.pod), ("ml", "uid-ml-x")
+    refused = RefusedLifts(world.caches.ledger)
+    refused.refuse(b, second, "no", 0.0)
+    refused.clear(b)
+    refused.doubt("ml", "given up")
+    refused.stored(x)
+    assert not refused.doubts(a, first)
+    assert refused.doubts(b, second)
+    refused.ask(b, second)
+    assert refused.doubts(a, first)
+    refused.ask(a, first)
+    refused.clear(a)
+    refused.clear(b)
+    assert not refused.doubts(a, first)
+    assert not refused.doubts(b, second)
+
+
+async def test_members_beyond_those_that_a_gang_starts_with_are_asked_about_as_others_are() -> None:
+    """Nobody waits for them: two run, and forty workers behind a webhook that hangs would each hold a card for minutes."""
+    world = World(pod("x", 1), quota=3)
+    world.writer.answer_to = lambda name: BROKEN if name[0] in "xw" else None
+    async with world.running():
+        await asyncio.sleep(FIRST_WAIT_S + 1)
+        show(world.caches.groups, "ml/g", a_group("g").min_member(2).in_queue("q").view())
+        for name in "ab":
+            world.shows(lifted(name).in_group("g").together(2))
+        for number in range(10):
+            world.comes(pod(f"w{number}", 2).in_group("g"))
+        await asyncio.sleep(1)
+        assert await waits_s(world, "good", 1) < MOMENT_S
+        assert not any(name.startswith("w") for name in world.names())
+
+
+async def test_members_of_a_group_that_start_one_by_one_do_not_wait_for_each_other() -> None:
+    """Volcano makes a PodGroup for each ReplicaSet."""
+    world = World(pod("x", 1), quota=50)
+    world.writer.answer_to = lambda name: BROKEN if name[0] in "xh" else None
+    async with world.running():
+        await asyncio.sleep(FIRST_WAIT_S + 1)
+        world.writer.latency_s = lambda name: 4.0 if name[0] == "h" else 0.001
+        group = a_group("g").min_member(1).in_queue("q")
+        show(world.caches.groups, "ml/g", group.view())
+        world.writer.stored["ml/g"] = group.build()
+        world.comes(pod("a", 2).in_group("g"))
+        world.comes(pod("h", 3).in_group("g"))
+        await asyncio.sleep(1)
+        assert "a" in world.names()
+
+
+async def test_a_gang_does_not_wait_for_a_member_whose_question_the_server_wants_put_off() -> None:
+    world = World(pod("x", 1), quota=3)
+    world.writer.answer_to = {"x": BROKEN, "c": SLOW_DOWN}.get
+    async with world.running():
+        await asyncio.sleep(FIRST_WAIT_S + 1)
+        a_gang_comes(world, "a", "b", "c", least=2)
+        await asyncio.sleep(1)
+        assert {"a", "b"} <= set(world.names())
+
+
+async def test_a_gang_of_which_dry_runs_alone_are_denied_is_let_in_as_soon_as_a_pod_would_be() -> None:
+    """Its members are refused, and asked about, in the same second: were one of a namespace to go, it never would be whole."""
+    world = World(pod("x", 1), quota=30)
+    gang = [f"m{number}" for number in range(20)]
+    world.writer.answer_to = lambda _name: BROKEN
+    async with world.running():
+        a_gang_comes(world, *gang)
+        await asyncio.sleep(3 * FIRST_WAIT_S)
+        world.writer.answer_to = lambda name: BROKEN if name == "x" else None
+        world.writer.trial_answer = lambda _name: FORBIDDEN
+        before = len(world.names())
+        await asyncio.sleep(6 * MAX_S)
+        assert set(gang) <= set(world.names()[before:])
 
 
 async def test_a_gang_does_not_wait_for_a_member_that_it_can_do_without_and_that_is_refused() -> None:

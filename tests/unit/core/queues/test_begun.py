@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,7 +11,7 @@ from core.objects import Pod
 from core.queues.group_minimum import counts
 from core.queues.ledger import Ledger
 from core.settings import Settings
-from tests.builders import a_node, a_pod, a_queue
+from tests.builders import a_group, a_node, a_pod, a_queue
 from tests.builders.objects import PodBuilder
 from tests.fakes.counted import calls_of
 
@@ -82,6 +83,34 @@ def test_a_lift_under_way_does_not_count_and_one_that_was_seen_does() -> None:
     ledger.put_pod(member("a").charged("q").view())
     assert ledger.others_are_in(other)
     assert not ledger.others_are_in(one), "it is not another one than itself"
+
+
+@pytest.mark.parametrize(
+    ("others", "together", "tasks", "wait"),
+    [
+        (0, 2, {}, False),
+        (1, 2, {}, True),
+        (2, 2, {}, False),
+        (2, 3, {}, True),
+        (3, 2, {}, False),
+        (3, 2, {"worker": 1}, True),
+        (0, 2, {"worker": 1}, False),
+    ],
+)
+def test_others_wait_for_a_member_as_long_as_fewer_are_in_than_have_to_be(
+    others: int, together: int, tasks: dict[str, int], *, wait: bool
+) -> None:
+    """Where tasks have a minimum it may be what a task lacks."""
+    ledger = a_ledger()
+    group = a_group("g").in_queue("q").min_member(2)
+    for task, least in tasks.items():
+        group = group.min_task(task, least)
+    ledger.put_group(group.view())
+    for number in range(others):
+        ledger.put_pod(member(f"in{number}").charged("q").view())
+    waits = member("waits").gated().view()
+    ledger.put_pod(waits)
+    assert ledger.others_wait_for(waits, together) == wait
 
 
 def test_a_question_costs_the_same_for_thousands_of_members_of_whom_none_is_in() -> None:
