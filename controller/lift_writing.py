@@ -92,7 +92,7 @@ class LiftWriter:
             self._order.end(self._flights.pop(key).lift)
         if self._trials.due(key, lift):
             self._trials.ask(key, lift)
-            self._returned.take(lift)
+            self._returned.retract((lift,))
             return
         self._order.begun(lift)
         self._flights[key] = Flight(lift, since=asyncio.get_running_loop().time())

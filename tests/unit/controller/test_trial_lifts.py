@@ -532,6 +532,27 @@ async def test_a_gang_does_not_wait_for_a_member_that_it_can_do_without_and_that
         assert "c" not in world.names()
 
 
+@pytest.mark.parametrize("least", [1, 2], ids=["one by one", "gangs"])
+async def test_all_groups_of_a_namespace_are_asked_about_in_one_pass(least: int) -> None:
+    """With quota for one of them, a pass for each would keep younger pods waiting."""
+    world = World(pod("x", 1), quota=2)
+    world.writer.answer_to = lambda _name: BROKEN
+    async with world.running():
+        await asyncio.sleep(FIRST_WAIT_S + 1)
+        world.writer.latency_s = lambda name: 0.001 if name == "z" else 1.0
+        world.writer.answer_to = lambda name: None if name == "z" else BROKEN
+        passes = world.passes()
+        for number in range(50):
+            group = a_group(f"g{number}").min_member(least).in_queue("q")
+            show(world.caches.groups, f"ml/g{number}", group.view())
+            for member in range(2):
+                world.comes(pod(f"p{number}-{member}", 2).in_group(f"g{number}"))
+        world.comes(pod("z", 5, namespace="fine"))
+        await asyncio.sleep(MOMENT_S)
+        assert "z" in world.names()
+        assert world.passes() - passes <= 3
+
+
 async def test_a_gang_does_not_wait_for_the_answer_about_a_member_that_is_gone() -> None:
     world = World(pod("x", 1), quota=3)
     world.writer.answer_to = lambda name: BROKEN if name == "x" else None
