@@ -263,15 +263,16 @@ class Courses:
     ) -> Steps[tuple[T | None, int]]:
         """What is decided within the part of the effort that is due, and in how many steps; None when it is put off.
 
-        It is when the part does not suffice, or what was looked at has changed meanwhile. `state` is what may decide about how much
-        it needs.
+        It is when the part does not suffice, what was looked at has changed, or another one is waited for. `state` is what may
+        decide about how much it needs.
         """
         ration = turn.ration
         if ration is None:
             return (yield from steps), 0
+        turn.told_gangs.for_another = False
         value, taken = yield from self._cuts.limited(key, turn.queue, steps, ration, state)
         if value is None:
-            comes_last = key == ration.costly or self._cuts.is_costly(key)
+            comes_last = key == ration.costly or self._cuts.is_costly(key) or turn.told_gangs.for_another
             turn.leaves(fell_short=ration.fell_short, waits=not comes_last)
         return value, taken
 

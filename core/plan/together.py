@@ -1,6 +1,6 @@
 """What is decided on a PodGroup as a whole: its first admission, and the members that it lacks until its minimum."""
 
-from collections.abc import Container, Hashable, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import partial
 from operator import attrgetter
@@ -26,7 +26,7 @@ from core.plan.task_nodes import (
 )
 from core.plan.trial import LedgerTrial, OvertakenError, member_of
 from core.plan.units import Unit
-from core.plan.verdict import Verdict, at_odds, explained, hold_all, lacking_of_tasks, nothing_common
+from core.plan.verdict import Told, Verdict, at_odds, explained, hold_all, lacking_of_tasks, nothing_common
 from core.queues.check import balance_of
 from core.queues.entry import Entry
 from core.queues.group_minimum import Progress
@@ -75,14 +75,11 @@ class Gangs:
         self._choice = choice
         self._judge = judge
 
-    def decide(
-        self, unit: Unit, told: dict[Hashable, Verdict | None], leavings: list[list[Any]]
-    ) -> Steps[list[Decision] | None]:
+    def decide(self, unit: Unit, told: Told, leavings: list[list[Any]]) -> Steps[list[Decision] | None]:
         """What is decided on the group; the members left over are looked at one by one.
 
-        None when the group is not any more what it was when this began. `told` is what gangs that ask for the same were
-        told, as long as that holds; None where that was not found out, so that nobody else tries to. `leavings` takes what is not
-        needed any more afterwards, and costs time to be freed.
+        None when the group is not any more what it was when this began, or is left for another one, which `told` says then.
+        `leavings` takes what is not needed any more afterwards, and costs time to be freed.
         """
         group, ledger = unit.group, self._ledger
         assert group is not None
@@ -107,11 +104,7 @@ class Gangs:
             return None
 
     def _gang(
-        self,
-        unit: Unit,
-        group: Group,
-        told: dict[Hashable, Verdict | None],
-        leavings: list[list[Any]],
+        self, unit: Unit, group: Group, told: Told, leavings: list[list[Any]]
     ) -> Steps[list[Decision] | None]:
         """Lifts as many members as the group lacks, all at once, or holds every one of them.
 
@@ -154,7 +147,7 @@ class Gangs:
         cards: AbstractSet[str],
         wanted: int,
         progress: Progress,
-        told: dict[Hashable, Verdict | None],
+        told: Told,
         leavings: list[list[Any]],
     ) -> Steps[list[Lift] | Verdict]:
         """The lifts of the members that fit together, or why they do not, as far as known without another search."""
@@ -177,26 +170,27 @@ class Gangs:
         ready: Sequence[Entry],
         attempt: Attempt,
         held: HeldCards,
-        told: dict[Hashable, Verdict | None],
+        told: Told,
     ) -> Steps[list[Lift] | Verdict]:
         """What another gang was told that asks for the same, or what the search finds."""
         wish = yield from attempt.wish()
-        if wish in told:
-            known = told[wish]
+        if wish in told.verdicts:
+            known = told.verdicts[wish]
             if known is None:
+                told.for_another = True
                 raise OvertakenError
             return known
         # Unless the search comes to its end, the next one for the same would not either.
-        told[wish] = None
+        told.verdicts[wish] = None
         try:
             found = yield from self._searched(unit, ready, attempt, held)
         except OvertakenError:
-            told.pop(wish, None)
+            told.verdicts.pop(wish, None)
             raise
         if isinstance(found, Verdict):
-            told[wish] = found
+            told.verdicts[wish] = found
         else:
-            told.pop(wish, None)
+            told.verdicts.pop(wish, None)
         return found
 
     def _nodes(self, ready: Sequence[Entry], together: int) -> Steps[Mapping[str, TaskNodes]]:

@@ -9,7 +9,7 @@ from core.plan.decision import Decision, Hold, Lift
 from core.plan.effort import Ration
 from core.plan.precedent import Precedent
 from core.plan.remembered import Answers
-from core.plan.verdict import Verdict
+from core.plan.verdict import Told
 from core.steps import Pace, Steps, let_go
 
 T = TypeVar("T")
@@ -56,7 +56,7 @@ class Turn:
     """What pods that ask for the same were told, until a lift changes what is left."""
     granted: dict[Hashable, Precedent | None] = field(default_factory=dict)
     """What the last one that was let in of those who ask for the same was granted; None where that is no precedent."""
-    told_gangs: dict[Hashable, Verdict | None] = field(default_factory=dict)
+    told_gangs: Told = field(default_factory=Told)
     """The same of gangs."""
     leavings: list[list[Any]] = field(default_factory=list)
     """What is not needed any more and is to be let go of in steps."""
@@ -128,7 +128,7 @@ class Turn:
         for decision in decisions:
             if isinstance(decision, Lift):
                 self.told.clear()
-                self.told_gangs.clear()
+                self.told_gangs.verdicts.clear()
             elif self.fifo and self.head is None and not stuck and _in_line(decision, of_gang=of_gang):
                 self.head = decision
 

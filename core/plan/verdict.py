@@ -1,8 +1,8 @@
 """Why a gang waits, as it is told, and how all that is decided on one is handed out."""
 
 from collections import Counter, deque
-from collections.abc import Generator, Sequence
-from dataclasses import dataclass
+from collections.abc import Generator, Hashable, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 from core import names, reasons
@@ -27,6 +27,16 @@ class Verdict:
     most: int
     exhausted: bool
     obstacles: frozenset[str]
+
+
+@dataclass(slots=True)
+class Told:
+    """What gangs that ask for the same were told, as long as that holds."""
+
+    verdicts: dict[Hashable, Verdict | None] = field(default_factory=dict)
+    """None where that was not found out, so that nobody else tries to."""
+    for_another: bool = False
+    """Whether somebody is left for another one of whom that was not found out: it does not wait by itself."""
 
 
 def explained(found: Verdict, group: Group, wanted: int) -> Refusal:
