@@ -169,6 +169,9 @@ class Cuts:
             self._costly.pop(key, None)
         elif most and ration.fell_short:
             self._cut(key, state)
+        elif most and key == ration.costly and key in self._cuts:
+            # Whoever changes it in each try has no more of them.
+            self._cuts[key].steps = self.steps
         return value, taken
 
     def spare(self, key: Hashable, ration: Ration) -> None:

@@ -17,6 +17,7 @@ from core.queues.ledger import Ledger
 from core.settings import Settings
 from core.steps import Steps
 from tests.builders import a_group, a_node, a_pod, a_queue
+from tests.builders.objects import PodBuilder
 
 SIZE = 5
 MUCH = 200
@@ -106,9 +107,13 @@ def books(*gangs: str, fifo: bool = False, let_in: int = 0, **settings: Any) -> 
 def put_gang(ledger: Ledger, gang: str, queue: str = "q", *, let_in: int = 0, least: int = SIZE) -> None:
     ledger.put_group(a_group(gang).in_queue(queue).min_member(least).view())
     for number in range(SIZE):
-        pod = a_pod(f"{gang}-{number}").gpu(1).card("A").in_group(gang).in_queue(queue)
+        pod = member(gang, number, queue)
         lifted = pod.charged(queue).assigned({"A": 1}).together(SIZE)
         ledger.put_pod((lifted if number < let_in else pod.gated()).view())
+
+
+def member(gang: str, number: int, queue: str = "q") -> PodBuilder:
+    return a_pod(f"{gang}-{number}").gpu(1).card("A").in_group(gang).in_queue(queue)
 
 
 def put_pod(ledger: Ledger, name: str, queue: str) -> None:

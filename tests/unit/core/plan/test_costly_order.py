@@ -1,7 +1,10 @@
 """While somebody costly is decided on nobody goes before who comes after, and nothing of it stays when it changes."""
 
+from itertools import count
+
 import pytest
 
+from core.plan import effort
 from core.plan.decision import Lift
 from core.plan.patience import MOST
 from core.plan.units import Unit
@@ -17,6 +20,7 @@ from tests.unit.core.plan.costly import (
     costly_gangs,
     costly_pods,
     little,
+    member,
     members,
     much,
     put_gang,
@@ -128,6 +132,26 @@ def test_a_gang_that_changes_between_all_its_tries_has_none_longer_for_it(
         crowd.until(lambda: True)
     assert max(tries.steps) <= AT_FIRST + 1
     assert sum(steps > 11 for steps in tries.steps) * AT_FIRST < sum(crowd.waits) / 3
+
+
+def test_nor_has_one_of_which_a_member_changes_in_each_try(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They end by themselves then, with no decision, and each was followed by another one in the next pass."""
+
+    def changes(unit: Unit) -> int:
+        crowd.ledger.put_pod(member("g", SIZE - 1).gated().task(f"t{next(versions)}").view())
+        return AT_FIRST - 2
+
+    monkeypatch.setattr(effort, "AS_OFTEN", 10**9)
+    crowd, versions = Crowd(books("g"), "other", "another"), count()
+    with monkeypatch.context() as patch:
+        alone = costly_gangs(patch, lambda unit: 10**9)
+        crowd.until(lambda: crowd.passes >= 600)
+    share = sum(alone.long) / sum(crowd.waits)
+    crowd = Crowd(books("g"), "other", "another")
+    tries = costly_gangs(monkeypatch, changes)
+    crowd.until(lambda: crowd.passes >= 600)
+    assert tries.steps.count(AT_FIRST - 2) > 10
+    assert sum(tries.long) / sum(crowd.waits) <= share
 
 
 def test_nor_does_it_keep_those_behind_it_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
