@@ -151,7 +151,7 @@ class Rotation:
 
     def _last(self) -> Decisions:
         """Who may need more than others should wait for comes after them, one in each round, and of a queue one in each pass."""
-        but_of = self._aside.keys() | self._guests.keys() | self._costly
+        but_of = self._aside.keys() | self._costly
         left = any(self._put_off.values())
 
         def anybody_waits() -> bool:
@@ -162,9 +162,13 @@ class Rotation:
         if costly is None:
             return
         name = costly.queue
+        # What came in between there is not through; it is begun anew, or a queue that is woken in each pass would never have its turn.
+        course = self._guests.pop(name, None)
         if self._kept.back(name):
-            self._keep_back(name, None)
+            self._keep_back(name, course)
             return
+        if course is not None:
+            course.leave()
         self._owed.add(name)
         self._costly.add(name)
         effort = self._cuts.new_pass()

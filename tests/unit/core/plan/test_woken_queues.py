@@ -6,29 +6,34 @@ from typing import Any
 
 import pytest
 
-from core.plan.effort import Cuts
+from core.plan.effort import Cuts, Ration
 from core.plan.rotation import BEFORE_OTHERS, Rotation
 from core.plan.turn import Turn
 from core.queues.wakeups import Wakeups
-from core.steps import Steps
+from core.steps import Steps, finish
 
 LONG = 2_000
 
 
 class Courses:
-    """That of the queue `long` rests many times, after a step each if its work is `hard`; all others are short."""
+    """Those of these queues rest many times, after a step each if their work is `hard`; all others are short."""
 
-    def __init__(self, *, hard: bool) -> None:
+    def __init__(self, *long: str, hard: bool) -> None:
         self.begun: list[str] = []
+        self.costly: list[str] = []
+        """Who had a turn of its own in them."""
+        self.left: list[str] = []
+        self._long = long or ("long",)
         self._hard = hard
 
     def turn(self, name: str, ration: Any) -> Turn:
         self.begun.append(name)
-        answers: Any = SimpleNamespace(end=lambda whole: None)
+        self.costly += [ration.costly] if ration.costly else []
+        answers: Any = SimpleNamespace(end=lambda whole: self.left.append(name))
         return Turn(name, False, ration, answers)
 
     def decide(self, turn: Turn) -> Iterator[None]:
-        for _ in range(LONG if turn.queue == "long" else 1):
+        for _ in range(LONG if turn.queue in self._long else 1):
             if self._hard:
                 yield None
             yield from turn.rest(None)
@@ -88,3 +93,26 @@ def test_whoever_is_under_way_is_looked_for_once_however_often_it_is_woken(
             assert not looks, "for what is under way nobody is in a hurry"
     assert courses.begun == ["long"]
     assert looks == 1
+
+
+def endless() -> Steps[str]:
+    while True:
+        yield
+
+
+def test_who_comes_after_all_others_does_so_in_a_queue_that_came_in_between_and_is_not_through() -> None:
+    """One that is woken in each pass was passed over each time. It is begun anew, and left as it is kept then."""
+    cuts, wakeups, courses = Cuts(), Wakeups(), Courses("long", "woken", hard=True)
+    for _ in range(2):
+        finish(cuts.limited("costly", "woken", endless(), Ration(cuts.new_pass(), 1_000)))
+    assert cuts.is_costly("costly")
+    made: Any = courses
+    for number, _ in enumerate(
+        Rotation(wakeups, made, cuts, nobody_kept_back(gang=False), in_order).run(["long"])
+    ):
+        if number == LONG // 2:
+            wakeups.look_at("woken")
+            assert not courses.costly
+    assert courses.begun == ["long", "woken", "woken"]
+    assert courses.left == ["woken"]
+    assert courses.costly == ["costly"]
