@@ -114,7 +114,8 @@ class Cuts:
     The part of such a one is four times as large each time, so that everybody ends one day, and what was done in vain is
     little beside what was not.
     Who may need more than a whole pass has is not begun before all others have been decided on (`costly`): where nobody waits, for
-    as long as that is so, and else now and then (`APART`), so that all of them together take a small part of the work.
+    as long as that is so, and else now and then (`APART`), so that all of them together take a small part of the work. Where
+    only others like him wait each has his part in turn, so that nobody waits for the end of one that needs very much.
     """
 
     def __init__(self) -> None:
@@ -153,15 +154,26 @@ class Cuts:
         """
         changed = self._has_changed(key, state)
         if key == ration.costly:
-            most = ration.most
-            value, taken, ended = yield from _limited(steps, most, ration.waits)
+            most, part = ration.most, self._grown(key)
+
+            def waits(taken: int) -> bool:
+                nonlocal most
+                if ration.waits():
+                    return True
+                if taken <= part or not self._costly:
+                    return False
+                # Others that come last wait for nobody else, so the part counts as had, though it was not due.
+                most = part
+                return True
+
+            value, taken, ended = yield from _limited(steps, most, waits)
         else:
             most = self._part(key, ration.fair)
             if most > ration.of_pass.total:
                 self._costly[key] = queue, self._pass
                 most = ration.fair if changed else 0
             most = min(most, max(ration.fair, ration.of_pass.left))
-            value, taken, ended = yield from _limited(steps, most, lambda: True)
+            value, taken, ended = yield from _limited(steps, most, lambda _: True)
         ration.spend(taken)
         ration.fell_short = not (ended or changed)
         if value is not None:
@@ -169,6 +181,8 @@ class Cuts:
             self._costly.pop(key, None)
         elif most and ration.fell_short:
             self._cut(key, state)
+            if key == ration.costly:
+                self._costly[key] = queue, self._pass
         elif most and key == ration.costly and key in self._cuts:
             # Whoever changes it in each try has no more of them.
             self._cuts[key].steps = self.steps
@@ -197,13 +211,19 @@ class Cuts:
         cut = self._cuts.get(key)
         return max(1, fair) << min(2 * cut.times, _DOUBLINGS) if cut is not None else fair
 
-    def _due(self, key: Hashable, among: int) -> int:
-        """The part of one of so many that come after all others; none as long as his last try is not long enough ago."""
+    def _grown(self, key: Hashable) -> int:
+        """The part of one that comes after all others."""
         cut = self._cuts.get(key)
         if cut is None:
             return OF_A_PASS
         times = min(cut.times, max(MOST_TIMES, cut.times - AS_OFTEN))
-        part = max(OF_A_PASS, 1 << min(2 * times, _DOUBLINGS))
+        return max(OF_A_PASS, 1 << min(2 * times, _DOUBLINGS))
+
+    def _due(self, key: Hashable, among: int) -> int:
+        """The same of so many while others wait; none as long as his last try is not long enough ago."""
+        cut, part = self._cuts.get(key), self._grown(key)
+        if cut is None:
+            return part
         return part if part <= SHORT or self.steps - cut.steps >= APART * part * among else 0
 
     def _cut(self, key: Hashable, state: object) -> None:
@@ -215,10 +235,10 @@ class Cuts:
         self._cuts[key] = _Cut(1 if cut is None else cut.times + 1, self.steps, state)
 
 
-def _limited(steps: Steps[T], most: int, waits: Callable[[], bool]) -> Steps[tuple[T | None, int, bool]]:
+def _limited(steps: Steps[T], most: int, waits: Callable[[int], bool]) -> Steps[tuple[T | None, int, bool]]:
     """What the steps come to, how many they were, and whether they came to their end.
 
-    None as the first when they did not: they are more than `most`, and others wait.
+    None as the first when they did not: they are more than `most`, and others wait, which may go by how many they are.
     """
     taken = 0
     try:
@@ -229,7 +249,7 @@ def _limited(steps: Steps[T], most: int, waits: Callable[[], bool]) -> Steps[tup
                 value: T = end.value
                 return value, taken, True
             taken += 1
-            if taken > most and waits():
+            if taken > most and waits(taken):
                 for _ in cut_short(steps):
                     taken += 1
                     yield

@@ -19,7 +19,7 @@ from typing import Final
 
 from core.plan.course import Courses, Decisions
 from core.plan.decision import Decision, Hold, Lift
-from core.plan.effort import Cuts, Effort, Ration
+from core.plan.effort import Costly, Cuts, Effort, Ration
 from core.plan.kept_back import KeptBack
 from core.plan.turn import Turn
 from core.queues.wakeups import Wakeups
@@ -150,17 +150,26 @@ class Rotation:
             yield None
 
     def _last(self) -> Decisions:
-        """Who may need more than others should wait for comes after them, one in each round, and of a queue one in each pass."""
-        but_of = self._aside.keys() | self._costly
+        """Who may need more than others should wait for comes after them, one in each round, and of a queue one in each pass.
+
+        Where nobody waits but others that come last as well the pass does not end for them, as long as nothing happens.
+        """
+        while True:
+            waits, told = self._anybody_waits(), self._wakeups.told
+            costly = self._cuts.take_costly(self._aside.keys() | self._costly, others_wait=waits())
+            if costly is None:
+                return
+            yield from self._comes_last(costly, waits)
+            if not self._cuts.is_costly(costly.key) or self._wakeups.told != told or self._anybody_waits()():
+                return
+            self._costly.clear()
+
+    def _anybody_waits(self) -> Callable[[], bool]:
+        """Whether it would be of use to anybody, in whatever queue, that the pass comes to its end."""
         left = any(self._put_off.values())
+        return lambda: left or bool(self._aside or self._guests or self._wakeups.pending)
 
-        def anybody_waits() -> bool:
-            """Whether it would be of use to anybody, in whatever queue, that the pass comes to its end."""
-            return left or bool(self._aside or self._guests or self._wakeups.pending)
-
-        costly = self._cuts.take_costly(but_of, others_wait=anybody_waits())
-        if costly is None:
-            return
+    def _comes_last(self, costly: Costly, anybody_waits: Callable[[], bool]) -> Decisions:
         name = costly.queue
         # What came in between there is not through; it is begun anew, or a queue that is woken in each pass would never have its turn.
         course = self._guests.pop(name, None)

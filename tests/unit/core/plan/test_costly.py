@@ -124,6 +124,28 @@ def test_where_nobody_waits_it_is_decided_on_at_once(monkeypatch: pytest.MonkeyP
     assert tries.steps.count(10_000) == 2
 
 
+def test_one_that_needs_little_does_not_wait_for_the_end_of_another_that_needs_very_much(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nor does who is behind it; both did, for minutes, as long as nobody else came."""
+    needs = {"x": 20_000, "g": 300}
+    tries = costly_gangs(monkeypatch, lambda unit: needs[unit.group.name] if unit.group is not None else 0)
+    ledger = books("g", fifo=True)
+    put_pod(ledger, "behind", "q")
+    ledger.put_queue(a_queue("aa").cards({"A": 10_000}).view())
+    put_gang(ledger, "x", "aa")
+    planner, passes, lifted = Planner(ledger), 0, list[str]()
+    while queues := ledger.wakeups.take_queues():
+        passes += 1
+        assert passes < 60
+        for each in planner.run(queues):
+            if isinstance(each, Lift):
+                lifted.append(each.pod.name)
+                if each.pod.name == "behind":
+                    assert sum(tries.steps) < 20 * needs["g"]
+    assert lifted == [*members("g"), "behind", *members("x")]
+
+
 def wait_of_one(ledger: Ledger, tries: Tries, come: Callable[[], None], name: str) -> int:
     """For how many steps a pod waits that comes in the middle of a long try."""
     planner, since = Planner(ledger), None
@@ -209,6 +231,38 @@ def test_it_is_not_even_begun_while_others_wait_and_it_is_too_early() -> None:
     taken = cuts.take_costly((), others_wait=False)
     assert taken is not None
     assert taken.most == 0
+
+
+@pytest.mark.parametrize(
+    ("others", "comes_after", "had", "counts"),
+    [
+        (["b"], 10**9, 11, True),
+        (["b"], 3, 3, False),
+        ([], 50, 50, False),
+    ],
+)
+def test_where_only_others_that_come_last_wait_each_has_his_part(
+    others: list[str], comes_after: int, had: int, *, counts: bool
+) -> None:
+    """Though it is not due: that is for the sake of whoever is not costly, for whom it ends at once, as one alone does."""
+    cuts = Cuts()
+    noted(cuts, "a", *others)
+    taken = cuts.take_costly((), others_wait=False)
+    assert taken is not None
+    assert (taken.key, taken.most) == ("a", 0)
+    steps = 0
+
+    def counted() -> Steps[str]:
+        nonlocal steps
+        while True:
+            steps += 1
+            yield
+
+    ration = Ration(cuts.new_pass(), 0, "a", lambda: steps >= comes_after, taken.most)
+    finish(cuts.limited("a", "q-a", counted(), ration))
+    assert steps == had
+    assert cuts.is_costly("a") == counts
+    assert (cuts._cuts["a"].times == 2) == counts
 
 
 @pytest.mark.parametrize(("short", "begun"), [(9, False), (10, True)])

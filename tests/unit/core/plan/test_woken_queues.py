@@ -1,12 +1,13 @@
 """Whose turn it is in a pass, with courses that do nothing but take their time."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
+from itertools import cycle
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from core.plan.effort import Cuts, Ration
+from core.plan.effort import Costly, Cuts, Ration
 from core.plan.rotation import BEFORE_OTHERS, Rotation
 from core.plan.turn import Turn
 from core.queues.wakeups import Wakeups
@@ -116,3 +117,28 @@ def test_who_comes_after_all_others_does_so_in_a_queue_that_came_in_between_and_
     assert courses.begun == ["long", "woken", "woken"]
     assert courses.left == ["woken"]
     assert courses.costly == ["costly"]
+
+
+@pytest.mark.parametrize(
+    ("woken", "cut", "turns"), [(False, True, "ababab"), (True, True, "aba"), (False, False, "a")]
+)
+def test_those_who_come_last_go_on_in_turn_until_anything_happens(
+    monkeypatch: pytest.MonkeyPatch, turns: str, *, woken: bool, cut: bool
+) -> None:
+    """Then the pass comes to its end, though whoever was woken has come in between; and when one was not cut short."""
+    cuts, wakeups, courses = Cuts(), Wakeups(), Courses(hard=True)
+    come = cycle((Costly("a", "one", 0), Costly("b", "two", 0)))
+
+    def take_costly(but_of: Container[str], *, others_wait: bool) -> Costly | None:
+        if woken and len(courses.costly) == 2:
+            wakeups.look_at("woken")
+        again = "one" in but_of or "two" in but_of
+        return next(come) if len(courses.costly) < 6 and not (others_wait or again) else None
+
+    monkeypatch.setattr(cuts, "take_costly", take_costly)
+    monkeypatch.setattr(cuts, "is_costly", lambda key: cut)
+    made: Any = courses
+    assert [*Rotation(wakeups, made, cuts, nobody_kept_back(gang=True), in_order).run(["one"])]
+    assert courses.costly == [*turns]
+    assert courses.begun.count("woken") == woken
+    assert not wakeups.pending
