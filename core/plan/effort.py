@@ -25,7 +25,8 @@ anybody needs more. Then it grows again, for everybody is to be decided on one d
 APART: Final = 4
 """While others wait, so many times as many steps as a try may take come before it, and that for each who waits for one."""
 SHORT: Final = 4_096
-"""Not before one of so few steps: others wait for it for less than half a second, and most of those who are costly need no more."""
+"""Not before one of so few steps: most of those who are costly need no more. Others wait for it for 0.2 to 0.8 seconds, as a step is
+0.05 to 0.2 milliseconds in practice, and for two where each is as long as it may be."""
 
 _DOUBLINGS: Final = 40
 _REMEMBERED: Final = 4096
@@ -152,8 +153,8 @@ class Cuts:
 
         Who is in another `state` than when he was cut short may need less by now: he has the part of one who never was.
         """
-        changed = self._has_changed(key, state)
-        if key == ration.costly:
+        changed, fair, last = self._has_changed(key, state), ration.fair, key == ration.costly
+        if last:
             most, part = ration.most, self._grown(key)
 
             def waits(taken: int) -> bool:
@@ -168,22 +169,23 @@ class Cuts:
 
             value, taken, ended = yield from _limited(steps, most, waits)
         else:
-            most = self._part(key, ration.fair)
+            most = self._part(key, fair)
             if most > ration.of_pass.total:
                 self._costly[key] = queue, self._pass
-                most = ration.fair if changed else 0
-            most = min(most, max(ration.fair, ration.of_pass.left))
+                most = fair if changed else 0
+            most = min(most, max(fair, ration.of_pass.left))
             value, taken, ended = yield from _limited(steps, most, lambda _: True)
         ration.spend(taken)
         ration.fell_short = not (ended or changed)
         if value is not None:
             self._cuts.pop(key, None)
             self._costly.pop(key, None)
-        elif most and ration.fell_short:
+        elif most and ration.fell_short and (last or fair):
+            # In another one's turn there is no part, and who is cut short in it needs no more for that.
             self._cut(key, state)
-            if key == ration.costly:
+            if last:
                 self._costly[key] = queue, self._pass
-        elif most and key == ration.costly and key in self._cuts:
+        elif most and last and key in self._cuts:
             # Whoever changes it in each try has no more of them.
             self._cuts[key].steps = self.steps
         return value, taken

@@ -265,6 +265,18 @@ def test_where_only_others_that_come_last_wait_each_has_his_part(
     assert (cuts._cuts["a"].times == 2) == counts
 
 
+def test_who_is_begun_with_no_part_in_the_turn_of_another_has_not_been_tried_in_vain() -> None:
+    """It needs no more for that, and would come last itself one day."""
+    cuts = Cuts()
+    finish(cuts.limited("b", "q", endless(), Ration(cuts.new_pass(), 1)))
+    noted(cuts, "a")
+    for _ in range(3):
+        value, _ = finish(cuts.limited("b", "q", endless(), Ration(cuts.new_pass(), 0, "a", most=10)))
+        assert value is None
+    assert cuts._cuts["b"].times == 1
+    assert not cuts.is_costly("b")
+
+
 @pytest.mark.parametrize(("short", "begun"), [(9, False), (10, True)])
 def test_a_short_try_is_made_in_each_pass_though_others_wait(
     monkeypatch: pytest.MonkeyPatch, short: int, *, begun: bool
