@@ -130,11 +130,13 @@ def test_one_that_needs_little_does_not_wait_for_the_end_of_another_that_needs_v
     """Nor does who is behind it; both did, for minutes, as long as nobody else came."""
     needs = {"x": 20_000, "g": 300}
     tries = costly_gangs(monkeypatch, lambda unit: needs[unit.group.name] if unit.group is not None else 0)
-    ledger = books("g", fifo=True)
-    put_pod(ledger, "behind", "q")
-    ledger.put_queue(a_queue("aa").cards({"A": 10_000}).view())
-    put_gang(ledger, "x", "aa")
+    ledger = books("x")
     planner, passes, lifted = Planner(ledger), 0, list[str]()
+    assert not [*filter(None, planner.run(ledger.wakeups.take_queues()))]
+    queue = a_queue("z").cards({"A": 10_000}).put("spec", "dequeueStrategy", value="fifo")
+    ledger.put_queue(queue.view())
+    put_gang(ledger, "g", "z")
+    put_pod(ledger, "behind", "z")
     while queues := ledger.wakeups.take_queues():
         passes += 1
         assert passes < 60
