@@ -33,6 +33,8 @@ class ReturnedLifts:
     def keep(self, lift: Lift) -> None:
         """Has the booking of a lift taken back before the next pass."""
         self._kept.append(lift)
+        # A pass that goes on because nobody waits ends for it.
+        self._caches.ledger.wakeups.look_at(lift.queue)
         self._begin_pass()
 
     def clear(self) -> None:
