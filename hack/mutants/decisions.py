@@ -18,8 +18,8 @@ DECISIONS: Final = (
     Guard(
         "a gang is decided on as it is at its own turn",
         "core/plan/course.py",
-        "        now = renewed(self._ledger, unit)\n        turn.put_off",
-        "        now = unit\n        turn.put_off",
+        "        now = renewed(self._ledger, unit)\n        if now is None:\n            turn.leaves",
+        "        now = unit\n        if now is None:\n            turn.leaves",
         (f"{_PLAN}/test_gangs_meanwhile.py",),
     ),
     Guard(

@@ -114,8 +114,8 @@ WRITES: Final = (
     Guard(
         "whose lift may be refused is asked about first",
         "controller/refused_lifts.py",
-        "        if key not in self._refusals and key[0] not in self._doubtful:\n",
-        "        if key:\n",
+        "        return (key in self._refusals or key[0] in self._doubtful) and not self._is_cleared(key)\n",
+        "        return False\n",
         ("tests/unit/controller/test_trial_lifts.py",),
     ),
     Guard(
