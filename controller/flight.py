@@ -135,6 +135,11 @@ class Flight:
         return unanswered and bool(records) and seen is not None and records <= seen.annotations.items()
 
 
+def gang_of(lift: Lift) -> str:
+    """The group that a pod is lifted together with; empty for one that needs no others."""
+    return lift.pod.group_key if GANG_ANNOTATION in lift.records else ""
+
+
 def others_wait_for(lift: Lift, ledger: Ledger) -> bool:
     """Whether others of the gang with which a pod is lifted are in, and hold their quota for nothing without it."""
     together = lift.records.get(GANG_ANNOTATION)

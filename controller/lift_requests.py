@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from controller.flight import WRITE_TIMEOUT_S
+from controller.flight import WRITE_TIMEOUT_S, Key
 from core.names import FIELD_MANAGER
 from core.objects import Pod
 from core.plan.decision import Lift
@@ -11,6 +11,7 @@ from kube.calls import LiftClient, Reader
 from kube.client import Json, PatchType
 from kube.informer import GARBAGE
 from kube.resources import PODS
+from kube.workqueue import Work, WorkQueue
 
 SLOTS = 16
 """Requests under way at once; more would only queue up in the API server."""
@@ -20,6 +21,13 @@ FIRST_CONTACTS = 128
 
 OF_ANOTHER_POD = (errors.NotFound, errors.Conflict, errors.Invalid)
 """Answers by which the pod may be another one than was looked at, or gone."""
+
+
+def queue_of_requests(work: Work[Key]) -> WorkQueue[Key]:
+    """A queue of requests about lifts, in which namespaces take turns."""
+    return WorkQueue(
+        work, slots=SLOTS, per_lane=PER_NAMESPACE, unheard=FIRST_CONTACTS, lane=lambda key: key[0]
+    )
 
 
 async def patched(client: LiftClient, lift: Lift, *, dry_run: bool = False) -> Json:

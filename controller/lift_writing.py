@@ -13,7 +13,7 @@ from http import HTTPStatus
 
 from controller.caches import Caches
 from controller.flight import PATIENCE_S, RETRY_MAX_S, TRIES, Flight, Key, about, key_of
-from controller.lift_requests import FIRST_CONTACTS, OF_ANOTHER_POD, PER_NAMESPACE, SLOTS, patched, read_pod
+from controller.lift_requests import OF_ANOTHER_POD, patched, queue_of_requests, read_pod
 from controller.lone_lifts import LoneLifts, terms_of
 from controller.metrics import Metrics
 from controller.open_questions import OpenQuestions
@@ -28,7 +28,7 @@ from core.plan.lift import Planner
 from kube import errors
 from kube.calls import LiftClient
 from kube.lease import Term
-from kube.workqueue import IDLE, WorkQueue
+from kube.workqueue import IDLE
 
 _LOG = logging.getLogger(__name__)
 
@@ -54,9 +54,7 @@ class LiftWriter:
         self._flights: dict[Key, Flight] = {}
         self._order = WriteOrder()
         self._untried = UntriedLifts(self._flights, self._order, self._questions, caches.ledger)
-        self._queue: WorkQueue[Key] = WorkQueue(
-            self._work, slots=SLOTS, per_lane=PER_NAMESPACE, unheard=FIRST_CONTACTS, lane=lambda key: key[0]
-        )
+        self._queue = queue_of_requests(self._work)
         self._refused = RefusedLifts(caches.ledger)
         self._trials = TrialLifts(client, caches, metrics, self._refused, self._order, self._read)
         caches.pods.subscribe(self._pod_changed)

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from controller.asked_groups import AskedGroups
-from controller.flight import RETRY_MAX_S, Key
-from core.names import GANG_ANNOTATION
+from controller.flight import RETRY_MAX_S, Key, gang_of
 from core.plan.decision import Lift
 from core.plan.lift import Planner
 from core.queues.ledger import Ledger
@@ -83,7 +82,7 @@ class RefusedLifts:
 
     def doubts(self, key: Key, lift: Lift) -> bool:
         """Whether a lift may be refused: its last one was, or the last one of its namespace given up. Or it goes with such."""
-        if self._groups.is_asked_about(_gang(lift)):
+        if self._groups.is_asked_about(gang_of(lift)):
             return True
         return (key in self._refusals or key[0] in self._doubtful) and not self._is_cleared(key)
 
@@ -95,7 +94,7 @@ class RefusedLifts:
             refusal = self._enter(key, _Refusal(lift, why, asyncio.get_running_loop().time()))
             self._untried.setdefault(key[0], {})[key] = None
         refusal.lift, refusal.anyway, refusal.put_off = lift, False, False
-        (self._groups.wait if self._is_cleared(key) else self._groups.ask)(_gang(lift), key)
+        (self._groups.wait if self._is_cleared(key) else self._groups.ask)(gang_of(lift), key)
         self._hold(key, refusal)
 
     def doubt(self, namespace: str, why: str) -> None:
@@ -121,7 +120,7 @@ class RefusedLifts:
         self._hold(key, refusal)
         if news:
             self._ledger.wakeups.look_at(lift.queue)
-        self._accept(self._groups.answered(key, _gang(lift), taken_in=False))
+        self._accept(self._groups.answered(key, gang_of(lift), taken_in=False))
         return refusal.until - now
 
     def put_off(self, key: Key, asked_s: float) -> float | None:
@@ -131,7 +130,7 @@ class RefusedLifts:
             return None
         wait_s, refusal.put_off = max(RETRY_MAX_S, asked_s), True
         refusal.until = asyncio.get_running_loop().time() + wait_s
-        self._accept(self._groups.answered(key, _gang(refusal.lift), taken_in=False))
+        self._accept(self._groups.answered(key, gang_of(refusal.lift), taken_in=False))
         return wait_s
 
     def goes_anyway(self, key: Key) -> bool:
@@ -142,11 +141,11 @@ class RefusedLifts:
         """
         refusal, now = self._refusals[key], asyncio.get_running_loop().time()
         until, gang = self._anyway.get(key[0], (now, ""))
-        with_others = gang and gang == _gang(refusal.lift)
+        with_others = gang and gang == gang_of(refusal.lift)
         if refusal.next_s < MAX_S or (now < until and not with_others):
             return False
         if until != _AT_ANY_TIME:
-            self._anyway[key[0]] = now + FIRST_S, _gang(refusal.lift)
+            self._anyway[key[0]] = now + FIRST_S, gang_of(refusal.lift)
         refusal.anyway = True
         return True
 
@@ -154,7 +153,7 @@ class RefusedLifts:
         """The lift of a pod would be taken in: it is decided on, together with others of its group that are asked about too."""
         self._tried(key)
         self._cleared.setdefault(key[0], set()).add(key)
-        self._accept(self._groups.answered(key, _gang(self._refusals[key].lift), taken_in=True))
+        self._accept(self._groups.answered(key, gang_of(self._refusals[key].lift), taken_in=True))
 
     def stored(self, key: Key) -> None:
         """A lift was stored: others of its namespace, that were not refused themselves, will be as well."""
@@ -193,7 +192,7 @@ class RefusedLifts:
                 kept.pop(namespace, None)
         if self._planner is not None:
             self._planner.accept(key[1])
-        self._accept(self._groups.answered(key, _gang(refusal.lift), taken_in=False))
+        self._accept(self._groups.answered(key, gang_of(refusal.lift), taken_in=False))
 
     def _enter(self, key: Key, refusal: _Refusal) -> _Refusal:
         self._pods[key[0]] += 1
@@ -227,11 +226,6 @@ class RefusedLifts:
         pod = self._ledger.observed(key[1])
         if pod is not None:
             self._ledger.wakeups.help(self._ledger.attribution(pod).queue)
-
-
-def _gang(lift: Lift) -> str:
-    """The group that a pod is lifted together with; empty for one that needs no others."""
-    return lift.pod.group_key if GANG_ANNOTATION in lift.records else ""
 
 
 def _said(why: str) -> str:

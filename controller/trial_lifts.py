@@ -11,19 +11,18 @@ from dataclasses import replace
 from http import HTTPStatus
 
 from controller.caches import Caches
-from controller.flight import PUT_BACK, RETRY_FIRST_S, RETRY_MAX_S, Key, about, others_wait_for
-from controller.lift_requests import FIRST_CONTACTS, OF_ANOTHER_POD, PER_NAMESPACE, SLOTS, patched
+from controller.flight import PUT_BACK, RETRY_FIRST_S, RETRY_MAX_S, Key, about, gang_of, others_wait_for
+from controller.lift_requests import OF_ANOTHER_POD, patched, queue_of_requests
 from controller.metrics import Metrics
 from controller.refused_lifts import RefusedLifts
 from controller.write_order import WriteOrder
-from core.names import GANG_ANNOTATION
 from core.objects import Pod
 from core.plan.decision import Lift
 from kube import errors
 from kube.calls import LiftClient
 from kube.informer import GARBAGE
 from kube.lease import Term
-from kube.workqueue import IDLE, WorkQueue
+from kube.workqueue import IDLE
 
 _LOG = logging.getLogger(__name__)
 _NO_DRY_RUN = "does not support dry run"
@@ -33,7 +32,8 @@ _NO_DRY_RUN = "does not support dry run"
 class TrialLifts:
     """Asks the API server whether it would take lifts in, of each pod that `refused` holds when that is due.
 
-    Questions have slots of their own: none of the lifts in `order`, which are being written, waits for one. `read` reads what is stored of a pod.
+    Questions have slots of their own: none of the lifts in `order`, which are being written, waits for one. `read` reads what is
+    stored of a pod.
     """
 
     def __init__(
@@ -52,9 +52,7 @@ class TrialLifts:
         self._order = order
         self._read = read
         self._term: Term | None = None
-        self._queue: WorkQueue[Key] = WorkQueue(
-            self._work, slots=SLOTS, per_lane=PER_NAMESPACE, unheard=FIRST_CONTACTS, lane=lambda key: key[0]
-        )
+        self._queue = queue_of_requests(self._work)
 
     async def run(self, term: Term) -> None:
         """Asks until cancelled."""
@@ -72,8 +70,7 @@ class TrialLifts:
         """
         if not self._refused.doubts(key, lift):
             return False
-        ahead = GANG_ANNOTATION in lift.records and self._order.any_under_way(lift.pod.group_key)
-        return not (ahead or others_wait_for(lift, self._caches.ledger))
+        return not (self._order.any_under_way(gang_of(lift)) or others_wait_for(lift, self._caches.ledger))
 
     def ask(self, key: Key, lift: Lift) -> None:
         """Has a pod held that was to be lifted so, until it is known whether that would be taken in."""

@@ -230,15 +230,18 @@ class Books:
 
         The PodGroup itself need not be there. Members that ask for nothing of ours are not looked at.
         """
-        return self._states.begun.by_others(self.observed(pod.uid) or pod) > 0
+        return self._others_in(pod) > 0
 
     def others_wait_for(self, pod: Pod, together: int) -> bool:
         """Whether others of the pod's gang are in, as for `others_are_in`, that may not start without it: so many have to be.
 
         Where tasks have a minimum of their own it may be the one that a task lacks, however many are in.
         """
-        others = self._states.begun.by_others(self.observed(pod.uid) or pod)
+        others = self._others_in(pod)
         return others > 0 and (others < together or bool(minimum_of(self.group_of(pod)).tasks))
+
+    def _others_in(self, pod: Pod) -> int:
+        return self._states.begun.by_others(self.observed(pod.uid) or pod)
 
     def members_of(self, group: str) -> Collection[str]:
         """The UIDs of all members of a PodGroup, `namespace/name`, as of now: it may change while they are gone through."""

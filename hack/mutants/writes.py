@@ -123,7 +123,7 @@ WRITES: Final = (
         "controller/asked_groups.py",
         "            self._asked.setdefault(group, set()).add(key)\n",
         "            pass\n",
-        ("tests/unit/controller/test_trial_lifts.py",),
+        ("tests/unit/controller/test_trial_gangs.py",),
     ),
     # Two leaders.
     Guard(

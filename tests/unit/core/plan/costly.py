@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from core.plan import effort
 from core.plan.decision import Decision, Lift
 from core.plan.judge import Judge
 from core.plan.lift import Planner
@@ -26,14 +25,6 @@ AT_FIRST = 16
 """Steps of a try while others wait, before it has been in vain for long."""
 AFTER_IT = 15
 """Steps for which a newcomer waits at the most if nobody else does, and what it takes to end a try."""
-
-
-def little(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A pass may cost ten steps, and a try sixteen while others wait; none is so short that it need not wait for its time."""
-    monkeypatch.setattr(effort, "OF_A_PASS", 10)
-    monkeypatch.setattr(effort, "SHORT", 0)
-    monkeypatch.setattr(effort, "MOST_TIMES", 2)
-    monkeypatch.setattr(effort, "AS_OFTEN", 3)
 
 
 class Tries:

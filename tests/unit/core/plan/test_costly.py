@@ -23,17 +23,13 @@ from tests.unit.core.plan.costly import (
     books,
     costly_gangs,
     costly_pods,
-    little,
     members,
     much,
     put_gang,
     put_pod,
 )
 
-
-@pytest.fixture(autouse=True)
-def _little(monkeypatch: pytest.MonkeyPatch) -> None:
-    little(monkeypatch)
+pytestmark = pytest.mark.usefixtures("little_effort")
 
 
 # -- everybody is decided on, and others hardly notice -----------------------------------------------------------------

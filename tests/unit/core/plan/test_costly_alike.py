@@ -10,15 +10,14 @@ from core.plan.trial import LedgerTrial, OvertakenError
 from core.plan.turn import Turn
 from core.queues.ledger import Ledger
 from core.steps import Steps
-from tests.unit.core.plan.costly import Crowd, books, little, members
+from tests.unit.core.plan.costly import Crowd, books, members
 
 OF_A_MEMBER = 40
 
 
 @pytest.fixture(autouse=True)
-def _little(monkeypatch: pytest.MonkeyPatch) -> None:
+def _slow(little_effort: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each member costs four times as much as a pass may."""
-    little(monkeypatch)
     take = LedgerTrial.take
 
     def slowly(self: LedgerTrial, *of: Any) -> Steps[bool]:

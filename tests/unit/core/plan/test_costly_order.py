@@ -19,7 +19,6 @@ from tests.unit.core.plan.costly import (
     books,
     costly_gangs,
     costly_pods,
-    little,
     member,
     members,
     much,
@@ -27,10 +26,7 @@ from tests.unit.core.plan.costly import (
     put_pod,
 )
 
-
-@pytest.fixture(autouse=True)
-def _little(monkeypatch: pytest.MonkeyPatch) -> None:
-    little(monkeypatch)
+pytestmark = pytest.mark.usefixtures("little_effort")
 
 
 # -- order and precedence hold meanwhile ---------------------------------------------------------------------------------
