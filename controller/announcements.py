@@ -18,6 +18,7 @@ from core.plan.decision import Hold, Lift
 from core.queues.entry import Entry
 from core.queues.rollouts import Rollouts
 from core.queues.shortfall import uncountable
+from core.sharded import Sharded
 from kube.events import Past, Reference
 from kube.resources import KUBERNETES_PODGROUPS, NODES, PODGROUPS, PODS, QUEUES
 
@@ -86,7 +87,7 @@ class Announcements:
         self._groups: dict[str, str] = {}
         """UID of a pod that waits -> that of the PodGroup which waits as a whole."""
         self._leads = False
-        self.holds: dict[str, Hold] = {}
+        self.holds = Sharded[Hold]()
         """What the last pass said of each pod that waits, by UID; nothing while another process leads."""
 
     async def run(self) -> None:
@@ -96,7 +97,7 @@ class Announcements:
             await self._sayings.run()
         finally:
             self._leads = False
-            self.holds.clear()
+            self.holds = Sharded[Hold]()
 
     def held(self, hold: Hold) -> None:
         """Says why a pod waits, on the PodGroup too where that waits as a whole, once it has waited for a moment.
@@ -104,7 +105,7 @@ class Announcements:
         A gang without PodGroup has no object of its own: what there is to say of it is said on its members.
         """
         uid = hold.pod.uid
-        self.holds[uid] = hold
+        self.holds.add(uid, hold)
         if not hold.announced:
             self._over(uid)
             return

@@ -43,9 +43,9 @@ class Index:
                 roll = self._members[value] = Roll()
             roll.add(member)
         if wanted:
-            self._values[member] = wanted
+            self._values.add(member, wanted)
         else:
-            self._values.pop(member)
+            self._values.pop(member, None)
         return not set(had).issubset(wanted)
 
     def _leave(self, member: str, value: str) -> None:

@@ -1,7 +1,7 @@
 """A set of names in the order in which they came, that never grows in one piece."""
 
 from collections.abc import Collection, Iterator
-from itertools import chain
+from itertools import chain, islice
 from typing import Final
 
 PIECE: Final = 4096
@@ -39,12 +39,23 @@ class Roll(Collection[str]):
             self._pieces.append(last)
         last[name] = None
 
+    def extend(self, names: Collection[str]) -> None:
+        """The same for many, none of them on the roll, in their order."""
+        left, coming = len(names), iter(names)
+        while left > 0:
+            if len(self._pieces[-1]) >= PIECE:
+                self._pieces.append({})
+            last = self._pieces[-1]
+            some = min(left, PIECE - len(last))
+            last.update(dict.fromkeys(islice(coming, some)))
+            left -= some
+
     def discard(self, name: str) -> None:
         """Takes a name out; one that is not there is fine."""
         for at, piece in enumerate(self._pieces):
             if name in piece:
                 del piece[name]
-                if len(self._pieces) > 1:
+                if at or piece is not self._pieces[-1]:
                     self._close_up(at)
                 return
 

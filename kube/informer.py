@@ -14,6 +14,7 @@ from typing import Any, Generic, TypeVar
 
 from core.objects.kinds import Kind
 from core.objects.kinds import V as K
+from core.sharded import Sharded
 from kube.changes import Bookmark, CaughtUp, Event, ListBegins, Listed, Removed, Upsert
 from kube.metrics import DEFAULT, Metrics
 from kube.reflector import ListWatch, Reflector, Timing
@@ -70,7 +71,7 @@ class Informer(Generic[V]):
         )
         self._resource = resource
         self._project = project
-        self._views: dict[str, V] = {}
+        self._views = Sharded[V]()
         self._unreadable: set[str] = set()
         self._handlers: list[Handler[V]] = []
         self._corrected = Unseen(lambda key: self._put(key, None))
@@ -281,7 +282,7 @@ class Informer(Generic[V]):
         old = self._views.get(object_key)
         if new is not None:
             # Also in the place of an equal one: what is left out of comparisons, its version as a rule, is the latest all the same.
-            self._views[object_key] = new
+            self._views.add(object_key, new)
         elif old is not None:
             del self._views[object_key]
         if old != new:

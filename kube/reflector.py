@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Protocol
 
+from core.sharded import Sharded
 from kube import errors
 from kube.backoff import Backoff
 from kube.changes import Bookmark, CaughtUp, Event, ListBegins, Listed, Removed, Upsert
@@ -115,7 +116,7 @@ class Reflector:
         self._backoff = Backoff(
             self._rng, base_s=self._timing.backoff_base_s, cap_s=self._timing.backoff_cap_s
         )
-        self._uids: dict[str, str] = {}
+        self._uids = Sharded[str]()
         self._resource_version: str | None = None
         self._watching_since: float | None = None
         self._answered = False
@@ -291,7 +292,7 @@ class Reflector:
         known = self._uids.get(key)
         if known is not None and known != uid:
             yield Removed(key)
-        self._uids[key] = uid
+        self._uids.add(key, uid)
         yield Upsert(key, raw)
 
     def _pause_after(self, failure: errors.KubeError | None) -> float:

@@ -183,7 +183,8 @@ def reserved(
     for entry in ledger.entries():
         if entry.stage is Stage.RESERVED and entry.pod.uid not in others:
             found.append(Seeker(entry.pod, cards_of(entry), tolerations.get(entry.pod.uid, ())))
-    return found
+    # Of thousands the books have no order, and the same question is to have the same answer.
+    return sorted(found, key=lambda seeker: (seeker.pod.created, seeker.pod.key))
 
 
 def cards_of(entry: Entry) -> frozenset[str]:

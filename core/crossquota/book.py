@@ -148,24 +148,26 @@ class GuestBook:
             return
         found = guest(pod, self._settings)
         if found is not None:
-            site = self._places[pod.uid] = self._site(pod.node_name)
+            site = self._site(pod.node_name)
+            self._places.add(pod.uid, site)
             site.put(pod.uid, _shared(*found.amounts.items()))
 
     def _leave(self, uid: str) -> None:
-        site = self._places.pop(uid)
+        site = self._places.pop(uid, None)
         if site is not None:
             self._drop(site, uid)
 
     def _site(self, name: str) -> _Site:
         site = self._sites.get(name)
         if site is None:
-            site = self._sites[name] = _Site(name)
+            site = _Site(name)
+            self._sites.add(name, site)
         return site
 
     def _drop(self, site: _Site, uid: str) -> None:
         site.drop(uid)
         if not site.guests:
-            self._sites.pop(site.name)
+            self._sites.pop(site.name, None)
 
 
 def guest_book(nodes: Iterable[Node], pods: Iterable[Pod], settings: Settings) -> GuestBook:

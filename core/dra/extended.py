@@ -16,6 +16,7 @@ from core import names
 from core.dra.amounts import DeviceKey, nano
 from core.index import Index
 from core.objects import DeviceClass, Pod
+from core.sharded import Sharded
 from core.stage import Stage
 
 
@@ -115,7 +116,7 @@ class Candidates:
     """The pods whose resources a class may come to serve, and where they were booked last."""
 
     def __init__(self) -> None:
-        self._booked: dict[str, tuple[Pod, Stage, str]] = {}
+        self._booked = Sharded[tuple[Pod, Stage, str]]()
         self._by_resource = Index()
 
     def put(self, pod: Pod, stage: Stage, queue: str) -> bool:
@@ -127,8 +128,10 @@ class Candidates:
         if stage is Stage.IGNORED or not (as_before or resources):
             self.drop(pod.uid)
             return False
-        self._booked[pod.uid] = pod, stage, queue
-        if not as_before:
+        if as_before:
+            self._booked[pod.uid] = pod, stage, queue
+        else:
+            self._booked.add(pod.uid, (pod, stage, queue))
             self._by_resource.put(pod.uid, *resources)
         return True
 

@@ -2,14 +2,17 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeVar
 
 from core.index import Index
 from core.objects import Namespace, Pod, Queue
 from core.queues.access import access_of, may_use, not_allowed
 from core.queues.entry import Entry
 from core.refusal import Refusal
+from core.sharded import Sharded, in_parts
 from core.stage import Stage
+
+P = TypeVar("P", bound="dict[str, _Pair]")
 
 _QUEUE: Final = "queue "
 _NAMESPACE: Final = "namespace "
@@ -35,8 +38,8 @@ class AccessBook:
         self._queues = queues
         self._access = access
         self._labels: dict[str, Mapping[str, str]] = {}
-        self._by_queue: dict[str, dict[str, _Pair]] = {}
-        self._by_namespace: dict[str, dict[str, _Pair]] = {}
+        self._by_queue = Sharded[dict[str, _Pair]]()
+        self._by_namespace: dict[str, Sharded[_Pair]] = {}
         self._past = Index()
         """Those that came with a node past everybody, by their namespaces and by the queues that are named to them."""
 
@@ -58,12 +61,16 @@ class AccessBook:
         if not asks_admission(entry.stage, entry.pod):
             return
         queue, namespace, uid = entry.queue, entry.pod.namespace, entry.pod.uid
-        in_queue = self._by_queue.setdefault(queue, {})
+        in_queue = self._by_queue.get(queue)
+        if in_queue is None:
+            in_queue = {}
+            self._by_queue.add(queue, in_queue)
         pair = in_queue.get(namespace)
         if pair is None:
             pair = in_queue[namespace] = _Pair(entry.allowed)
-            self._by_namespace.setdefault(namespace, {})[queue] = pair
+            self._by_namespace.setdefault(namespace, Sharded()).add(queue, pair)
         pair.pods[uid] = None
+        pair.pods = in_parts(pair.pods)
 
     def unbook(self, entry: Entry) -> None:
         """Takes out what `book` took in."""
@@ -138,7 +145,7 @@ def asks_admission(stage: Stage, pod: Pod) -> bool:
     return stage is Stage.WAITING or (stage is Stage.RESERVED and not pod.let_in)
 
 
-def _drop(pairs: dict[str, dict[str, _Pair]], first: str, second: str) -> None:
+def _drop(pairs: dict[str, P], first: str, second: str) -> None:
     inner = pairs[first]
     del inner[second]
     if not inner:

@@ -1,15 +1,17 @@
 """Pods that are to be booked anew because something else has changed: a few at once, many of them in steps.
 
-What an event costs that concerns everybody is to have all of them in one dictionary, 20 ms for 100,000 pods; one that concerns
-their devices alone costs less.
+What an event costs that concerns very many is a list of them; they begin to wait in steps as well. Only where others wait
+already, and all of somebody is to be booked anew, they begin at once, which is a dictionary of them.
 """
 
-from collections import OrderedDict, deque
-from collections.abc import Callable, Collection, Sequence
+from collections import deque
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
+from core.roll import Roll
+from core.sharded import Sharded
 from core.steps import Steps
 
 AT_ONCE: Final = 64
@@ -25,9 +27,10 @@ _ALL, _DEVICES = True, False
 
 @dataclass(slots=True)
 class _Crowd:
-    """Pods whose devices are to be booked anew, and how many of them have come to those who wait."""
+    """Pods of whom `what` is to be booked anew, and how many of them have come to those who wait."""
 
     uids: Sequence[str]
+    what: bool
     come: int = 0
 
     def __len__(self) -> int:
@@ -38,6 +41,42 @@ class _Crowd:
         some = self.uids[self.come : self.come + count]
         self.come += len(some)
         return some
+
+
+class _Line:
+    """Who waits, in the order in which they came, and `what` of each is to be booked anew. Nothing of it moves in one piece."""
+
+    __slots__ = ("_order", "what")
+
+    def __init__(self) -> None:
+        self._order = Roll()
+        self.what = Sharded[bool]()
+
+    def first(self, count: int) -> Sequence[str]:
+        """Those who have waited longest."""
+        return tuple(islice(self._order, count))
+
+    def put(self, come: Mapping[str, bool]) -> None:
+        """Takes in some who are not in line, with what of each is to be booked anew."""
+        self._order.extend(come)
+        self.what.add_all(come)
+
+    def want(self, uids: Collection[str], what: bool) -> Collection[str]:
+        """Has this booked anew of those who are in line already; returns the others."""
+        in_line = self.what
+        if not in_line:
+            return uids
+        others = [uid for uid in uids if uid not in in_line]
+        if what is _ALL and len(others) < len(uids):
+            for uid in uids:
+                if uid in in_line:
+                    in_line[uid] = _ALL
+        return others
+
+    def take(self, uid: str) -> bool:
+        """Takes out somebody who is in line; returns what of him was to be booked anew."""
+        self._order.discard(uid)
+        return self.what.pop(uid)
 
 
 class Backlog:
@@ -63,20 +102,24 @@ class Backlog:
         self._granted = granted
         self._behind = behind
         self._crowds: deque[_Crowd] = deque()
-        # The first ones of a dict are not found at once when many before them have gone.
-        self._of_sums: OrderedDict[str, bool] = OrderedDict()
-        self._others: OrderedDict[str, bool] = OrderedDict()
+        self._of_sums, self._others = _Line(), _Line()
         self._unsifted: dict[str, bool] = {}
         self.follower: Callable[[], None] | None = None
         """Is told when some may have begun to wait."""
 
     def __len__(self) -> int:
         """How many wait."""
-        return len(self._of_sums) + len(self._others) + len(self._unsifted) + sum(map(len, self._crowds))
+        return (
+            len(self._of_sums.what)
+            + len(self._others.what)
+            + len(self._unsifted)
+            + sum(map(len, self._crowds))
+        )
 
     def __contains__(self, uid: str) -> bool:
         """Whether a pod is among them, as far as that is known."""
-        return bool(self._crowds) or uid in self._others or uid in self._of_sums or uid in self._unsifted
+        waits = uid in self._others.what or uid in self._of_sums.what or uid in self._unsifted
+        return waits or bool(self._crowds)
 
     @property
     def coming(self) -> bool:
@@ -86,39 +129,41 @@ class Backlog:
     @property
     def of_sums(self) -> bool:
         """Whether any of them may hold what was granted: one that is known to, or one of whom `sift` has yet to find out."""
-        return bool(self._of_sums or self._unsifted or self._crowds)
+        return bool(self._of_sums.what or self._unsifted or self._crowds)
 
     def put(self, uids: Collection[str]) -> None:
         """Has these pods booked anew."""
-        if len(uids) + len(self) > AT_ONCE:
+        if len(uids) + len(self) <= AT_ONCE:
+            for uid in dict.fromkeys(uids):
+                self._drop(uid)
+                self._book(uid)
+        elif len(uids) > SIFTED_AT_ONCE and not self:
+            # Not where others wait: whoever had them come again and again would have everybody pass for one who waits.
+            self._come(uids, _ALL)
+        else:
             self._put_off(uids, _ALL)
-            return
-        for uid in dict.fromkeys(uids):
-            self._drop(uid)
-            self._book(uid)
 
     def put_devices(self, uids: Collection[str]) -> bool:
         """Has the devices of these pods booked anew by `settle` if they are too many for one event; whether they are."""
         if len(uids) <= AT_ONCE:
             return False
         if len(uids) > SIFTED_AT_ONCE:
-            self._crowds.append(_Crowd(tuple(uids)))
-            self._tell()
+            self._come(uids, _DEVICES)
         else:
             self._put_off_devices(uids)
         return True
 
     def note_granted(self, uid: str) -> None:
         """Takes note that a pod now holds what was granted, if it was known to hold nothing."""
-        if uid in self._others:
-            self._of_sums[uid] = self._others.pop(uid)
+        if uid in self._others.what:
+            self._of_sums.put({uid: self._others.take(uid)})
 
     def settle(self) -> Steps[None]:
         """Books anew all who hold what was granted, however many come meanwhile, and of the others those who wait now."""
         yield from self.settle_sums()
-        left = len(self._others)
-        while left > 0 and self._others:
-            some = tuple(islice(self._others, _IN_ONE_STEP))
+        left = len(self._others.what)
+        while left > 0 and self._others.what:
+            some = self._others.first(_IN_ONE_STEP)
             left -= len(some)
             for uid in some:
                 self._take(uid)
@@ -128,8 +173,8 @@ class Backlog:
     def settle_sums(self) -> Steps[None]:
         """Books anew all who hold what was granted, however many come meanwhile."""
         yield from self.sift()
-        while self._of_sums:
-            for uid in tuple(islice(self._of_sums, _IN_ONE_STEP)):
+        while self._of_sums.what:
+            for uid in self._of_sums.first(_IN_ONE_STEP):
                 self._take(uid)
             yield
             yield from self.sift()
@@ -144,15 +189,26 @@ class Backlog:
             if self._crowds or self._unsifted:
                 yield
 
+    def _come(self, uids: Collection[str], what: bool) -> None:
+        self._crowds.append(_Crowd(tuple(uids), what))
+        self._tell()
+
     def _take_in(self, crowd: _Crowd) -> None:
-        self._put_off_devices(crowd.take(_TAKEN_IN_ONE_STEP))
+        some = crowd.take(_TAKEN_IN_ONE_STEP)
+        if crowd.what is _ALL:
+            self._put_off(some, _ALL)
+        else:
+            self._put_off_devices(some)
         if not crowd:
             self._crowds.popleft()
 
     def _sift(self) -> None:
+        of_sums, others = dict[str, bool](), dict[str, bool]()
         for uid in tuple(islice(self._unsifted, _SIFTED_IN_ONE_STEP)):
-            line = self._of_sums if self._granted(uid) else self._others
-            line[uid] = self._unsifted.pop(uid)
+            come = of_sums if self._granted(uid) else others
+            come[uid] = self._unsifted.pop(uid)
+        self._of_sums.put(of_sums)
+        self._others.put(others)
 
     def _put_off_devices(self, uids: Collection[str]) -> None:
         for uid in uids:
@@ -161,10 +217,12 @@ class Backlog:
 
     def _put_off(self, uids: Collection[str], what: bool) -> None:
         # Of those who wait already it is known: else somebody could put them here again and again, and nobody would ever know.
-        of_sums, others, unsifted = self._of_sums, self._others, self._unsifted
-        for uid in uids:
-            line = others if uid in others else of_sums if uid in of_sums else unsifted
-            line[uid] = what or line.get(uid, what)
+        unsifted, new = self._unsifted, self._others.want(self._of_sums.want(uids, what), what)
+        if what is _ALL:
+            unsifted.update(dict.fromkeys(new, _ALL))
+        else:
+            for uid in new:
+                unsifted.setdefault(uid, _DEVICES)
         if len(unsifted) <= SIFTED_AT_ONCE:
             while unsifted:
                 self._sift()
@@ -179,4 +237,7 @@ class Backlog:
 
     def _drop(self, uid: str) -> bool:
         """Takes out a pod, wherever it waits; returns what of it was to be booked."""
-        return _ALL in [line.pop(uid, _DEVICES) for line in (self._of_sums, self._others, self._unsifted)]
+        for line in (self._of_sums, self._others):
+            if uid in line.what:
+                return line.take(uid)
+        return self._unsifted.pop(uid, _DEVICES)

@@ -102,7 +102,7 @@ class Books:
         return now if now is entry or (now is not None and entry.alike(now)) else None
 
     def entries(self) -> Iterable[Entry]:
-        """Every pod in the books, in the order in which they were first seen."""
+        """Every pod in the books; of thousands the order differs from process to process."""
         return self._entries.by_uid.values()
 
     def assumed(self, uid: str) -> Pod | None:

@@ -1,6 +1,6 @@
 """Every pod that is in the books of a queue, the sums by queue, and whom a change of them may help."""
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Collection, Container
 
 from core.mgpu.destination import booked_on, led_to
@@ -12,6 +12,7 @@ from core.queues.journal import Journal
 from core.queues.queue_counts import QueueCounts
 from core.queues.subtrees import Subtrees
 from core.queues.wakeups import Wakeups
+from core.sharded import Sharded
 from core.stage import Stage
 
 
@@ -22,8 +23,8 @@ class Entries:
     """
 
     def __init__(self, wakeups: Wakeups, queues: Container[str], access: AccessBook) -> None:
-        self.by_uid: dict[str, Entry] = {}
-        self.accounts: defaultdict[str, Account] = defaultdict(Account)
+        self.by_uid = Sharded[Entry]()
+        self.accounts = Sharded[Account]()
         self.shares: dict[ShareKey, Entry] = {}
         """The mGPU pods that are lifted but have no node yet."""
         self.shares_to: dict[str, dict[str, Entry]] = {}
@@ -63,8 +64,8 @@ class Entries:
         if old is not None:
             self._unbook(old)
         if new is not None:
-            self.by_uid[new.pod.uid] = new
-            self.accounts[new.queue].book(new)
+            self.by_uid.add(new.pod.uid, new)
+            self._account(new.queue).book(new)
             self._access.book(new)
             self._count(new, 1)
             self._wakeups.publish(new.queue)
@@ -99,9 +100,16 @@ class Entries:
         """`replace` for a pod that takes, gives and is charged with what it was before: it is only in a later state."""
         self.by_uid[restated.pod.uid] = restated
 
+    def _account(self, queue: str) -> Account:
+        account = self.accounts.get(queue)
+        if account is None:
+            account = Account()
+            self.accounts.add(queue, account)
+        return account
+
     def _unbook(self, entry: Entry) -> None:
         del self.by_uid[entry.pod.uid]
-        self.accounts[entry.queue].unbook(entry)
+        self._account(entry.queue).unbook(entry)
         self._access.unbook(entry)
         self._count(entry, -1)
         self._wakeups.publish(entry.queue)

@@ -87,7 +87,8 @@ class GroupBook:
             return False
         if old is not None:
             self._take_out(pod.uid, old)
-        key, standing = self._members[pod.uid] = new
+        self._members.add(pod.uid, new)
+        key, standing = new
         self._tallies.setdefault(key, Tally()).add(standing, 1)
         self._judge(key)
         self._compare(old, new)
@@ -103,7 +104,7 @@ class GroupBook:
         return True
 
     def _take_out(self, uid: str, member: tuple[str, Standing]) -> None:
-        self._members.pop(uid)
+        self._members.pop(uid, None)
         key, standing = member
         tally = self._tallies[key]
         tally.add(standing, -1)

@@ -6,6 +6,7 @@ from heapq import heappush
 from typing import Final
 
 from core.queues.entry import Entry
+from core.sharded import in_parts, without_values
 from core.steps import Steps, batched
 
 Place = tuple[int, int, str, str]
@@ -41,10 +42,12 @@ class Line:
         """Takes in a pod that is not in line."""
         place = _place(entry)
         self.pods[entry.pod.uid] = entry
+        self.pods = in_parts(self.pods)
         insort(self._places, place)
         insort(self.by_wish.setdefault(entry.wish, []), place)
         self.grouped += entry.pod.group_key != ""
         self._new[entry.pod.uid] = None
+        self._new = in_parts(self._new)
 
     def drop(self, entry: Entry) -> None:
         """Takes out a pod as it was taken in."""
@@ -94,7 +97,7 @@ class Line:
 
     def tell_all(self) -> None:
         """Everybody is to be told anew."""
-        self._new = dict.fromkeys(self.pods)
+        self._new = without_values(self.pods)
 
     def told(self, uid: str) -> None:
         """The pod has been told what becomes of it; until it comes back, changed, it is no news."""

@@ -33,7 +33,7 @@ class PodStates:
     def see(self, pod: Pod) -> Pod:
         """Takes in a pod as observed. Returns it as it counts: as assumed, unless that is overtaken now."""
         self.begun.put(self.observed.get(pod.uid), pod)
-        self.observed[pod.uid] = pod
+        self.observed.add(pod.uid, pod)
         if pod.uid in self.moving and (_ended_or_bound(pod) or nominated_for(pod) == self.moving[pod.uid]):
             del self.moving[pod.uid]
         assumed = self.assumed.get(pod.uid)
@@ -45,7 +45,7 @@ class PodStates:
     def drop(self, uid: str) -> Pod | None:
         """Takes out a pod that is gone. Returns it as it counted."""
         pod = self.pod(uid)
-        self.begun.put(self.observed.pop(uid), None)
+        self.begun.put(self.observed.pop(uid, None), None)
         self.assumed.pop(uid, None)
         self.moving.pop(uid, None)
         return pod

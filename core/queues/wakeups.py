@@ -6,9 +6,11 @@ until just that happens, so that everything else costs them nothing.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager, contextmanager
 
 from core.dra.booking import Effect
+from core.sharded import Sharded
 
 
 class _Mute:
@@ -30,8 +32,8 @@ class Wakeups:
     """The queues to decide on and those to publish; each is on its list once, however often it is named."""
 
     def __init__(self) -> None:
-        self._queues: dict[str, None] = {}
-        self._figures: set[str] = set()
+        self._queues = Sharded[None]()
+        self._figures = Sharded[None]()
         self._room: dict[str, frozenset[str]] = {}
         self._cpu_memory: set[str] = set()
         self._helped: dict[str, int] = {}
@@ -73,7 +75,9 @@ class Wakeups:
         """The sums, limits or stored status of these queues changed."""
         if queues and not self.muted_by:
             first = not self._figures
-            self._figures.update(queues)
+            for queue in queues:
+                if queue not in self._figures:
+                    self._figures.add(queue, None)
             if first and self._publishing is not None:
                 self._publishing()
 
@@ -144,9 +148,11 @@ class Wakeups:
         return bool(self._room) or self._search is not None
 
     def _put(self, queues: Iterable[str]) -> None:
-        before = len(self._queues)
-        self._queues.update(dict.fromkeys(queues))
-        come = len(self._queues) - before
+        come = 0
+        for queue in queues:
+            if queue not in self._queues:
+                self._queues.add(queue, None)
+                come += 1
         self.told += come
         if come and self._deciding is not None:
             self._deciding()
@@ -155,7 +161,7 @@ class Wakeups:
 
     def take_queues(self) -> list[str]:
         """The queues to decide on; they are off the list, and on it again with the next event that may help."""
-        queues, self._queues = list(self._queues), {}
+        queues, self._queues = list(self._queues), Sharded[None]()
         return queues
 
     def take(self, *queues: str) -> None:
@@ -163,10 +169,10 @@ class Wakeups:
         for queue in queues:
             self._queues.pop(queue, None)
 
-    def take_figures(self) -> set[str]:
+    def take_figures(self) -> AbstractSet[str]:
         """The queues to publish; they are off the list until they change again."""
-        figures, self._figures = self._figures, set()
-        return figures
+        figures, self._figures = self._figures, Sharded[None]()
+        return figures.keys()
 
     def helped(self, queue: str) -> int:
         """A number that differs after everything that may let in a pod of the queue that was held before."""
@@ -180,7 +186,7 @@ class Wakeups:
     def forget(self, queue: str) -> None:
         """Drops what is kept about a queue that does not exist and that nobody charges."""
         self._queues.pop(queue, None)
-        self._figures.discard(queue)
+        self._figures.pop(queue, None)
         self._helped.pop(queue, None)
         self._room.pop(queue, None)
         self._cpu_memory.discard(queue)

@@ -6,6 +6,7 @@ from hashlib import blake2b
 from itertools import islice, takewhile
 from typing import Final
 
+from core.sharded import Sharded
 from core.steps import Pace, Steps
 from core.usage.checkpoint import Checkpoint, Listed
 from core.usage.course import (
@@ -62,7 +63,7 @@ class Courses:
         self.tally: Tally | None = None
         self.changes = 0
         """Grows with every pod that begins, ends or changes, and every quota."""
-        self._courses: dict[str, _Course] = {}
+        self._courses = Sharded[_Course]()
         self._open: dict[What, dict[str, bytes]] = {What.WAITED: {}, What.USED: {}}
         self._ended: OrderedDict[str, bytes] = OrderedDict()
         self._base: Checkpoint | None = None
@@ -92,7 +93,8 @@ class Courses:
         if course is None:
             if not charge:
                 return
-            course = self._courses[uid] = _Course(blake2b(uid.encode(), digest_size=8).digest())
+            course = _Course(blake2b(uid.encode(), digest_size=8).digest())
+            self._courses.add(uid, course)
         elif goes_on(course.pieces, sight, charge):
             return
         pieces = followed(course.pieces, sight._replace(charge=charge), now, split=self.settled)

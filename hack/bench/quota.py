@@ -8,6 +8,7 @@ from typing import Final, TypeVar
 
 from core.plan.decision import Decision
 from core.plan.lift import Planner
+from core.queues.account import NOTHING
 from core.queues.entry import Entry
 from core.queues.ledger import Ledger
 from core.settings import Settings
@@ -115,7 +116,7 @@ def filled(shape: Shape, effort: Effort, settings: Settings | None = None) -> Le
         pod = samples.card_pod(f"bound-{number}", number % effort.queues, samples.product(node))
         ledger.put_pod(pod.bound_to(f"n{node}").view())
     for number in range(effort.queues):
-        used = ledger.accounts[f"q{number}"].allocated
+        used = ledger.accounts.get(f"q{number}", NOTHING).allocated
         quota = {card: used.get(card, 0) // 1000 + shape.spare for card in samples.PRODUCTS}
         ledger.put_queue(samples.queue(number, quota).view())
     for number in range(effort.waiting):

@@ -17,6 +17,7 @@ from core.admission.request import AdmissionRequest, Decision
 from core.objects import Pod
 from core.plan.decision import Lift
 from core.plan.lift import Planner
+from core.queues.account import NOTHING
 from core.settings import Settings
 from kube.lease import Term
 from tests.builders import a_node, a_pod, a_queue
@@ -257,9 +258,9 @@ class Cluster(RuleBasedStateMachine):
         leader = self.replicas[0]
         if leader.unseen or self.under_way or leader.hook._grants or leader.hook._inheritance.open:
             return
-        fresh = Replica(self.stored, self.versions, self.api).caches.ledger.accounts["q"]
-        ours = leader.caches.ledger.accounts["q"]
-        assert (ours.allocated, ours.reserved) == (fresh.allocated, fresh.reserved)
+        fresh = Replica(self.stored, self.versions, self.api)
+        of_fresh, ours = (each.caches.ledger.accounts.get("q", NOTHING) for each in (fresh, leader))
+        assert (ours.allocated, ours.reserved) == (of_fresh.allocated, of_fresh.reserved)
 
 
 TestCluster = Cluster.TestCase

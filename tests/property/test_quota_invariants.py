@@ -8,6 +8,7 @@ from hypothesis.stateful import invariant, precondition, rule
 from core import names
 from core.plan.decision import Lift
 from core.plan.lift import Planner
+from core.queues.account import NOTHING
 from core.queues.audit import audit
 from core.queues.ledger import Ledger
 from core.settings import Settings
@@ -114,7 +115,7 @@ class Cluster(StoredPods):
         for pod in self.stored.values():
             fresh.put_pod(pod)
         for queue in QUEUES:
-            ours, theirs = self.ledger.accounts[queue], fresh.accounts[queue]
+            ours, theirs = (ledger.accounts.get(queue, NOTHING) for ledger in (self.ledger, fresh))
             assert (ours.allocated, ours.reserved, ours.waiting) == (
                 theirs.allocated,
                 theirs.reserved,

@@ -9,6 +9,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from controller.caches import Caches
+from core.queues.account import Account
 from core.queues.backlog import AT_ONCE
 from core.settings import Settings
 from kube.client import Client
@@ -95,9 +96,9 @@ async def test_those_that_a_change_has_left_behind_are_booked_anew_though_nobody
     count = follow_their_namespace(server, lambda pod: pod.gated())
     async with AsyncExitStack() as stack:
         ledger = (await follow(stack, client)).ledger
-        await server.wait_for(lambda: len(ledger.accounts["q"].waiting_pods) == count)
+        await server.wait_for(lambda: len(ledger.accounts.get("q", Account()).waiting_pods) == count)
         server.put(NAMESPACES, a_namespace("ml").in_queue("r").build())
-        await server.wait_for(lambda: len(ledger.accounts["r"].waiting_pods) == count)
+        await server.wait_for(lambda: len(ledger.accounts.get("r", Account()).waiting_pods) == count)
         assert ledger.settled
 
 
@@ -116,5 +117,5 @@ async def test_those_that_lose_their_queue_with_the_end_of_a_term_are_booked_ane
         assert ledger.accounts["q"].allocated == {"A": count * 1000}
         caches.give_back()
         ledger.release_queues()
-        await server.wait_for(lambda: ledger.accounts["r"].allocated == {"A": count * 1000})
+        await server.wait_for(lambda: ledger.accounts.get("r", Account()).allocated == {"A": count * 1000})
         assert ledger.settled

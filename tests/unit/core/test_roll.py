@@ -29,6 +29,19 @@ def test_a_roll_is_a_dictionary_without_values(named: list[str], piece: int) -> 
             assert [name in found for name in NAMES] == [name in model for name in NAMES]
 
 
+@pytest.mark.parametrize("had", [0, 2, 3, 4, 7])
+@pytest.mark.parametrize("come", [0, 1, 3, 4, 9])
+def test_many_come_as_if_one_by_one(monkeypatch: pytest.MonkeyPatch, had: int, come: int) -> None:
+    monkeypatch.setattr(roll, "PIECE", 4)
+    together, singly = Roll(), Roll()
+    for name in NAMES[:had]:
+        together.add(name)
+    together.extend(NAMES[had : had + come])
+    for name in NAMES[: had + come]:
+        singly.add(name)
+    assert together._pieces == singly._pieces
+
+
 def test_one_who_is_not_there_is_taken_out_in_vain() -> None:
     found = Roll()
     found.add("a")

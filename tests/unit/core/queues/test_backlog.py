@@ -226,3 +226,37 @@ def test_whoever_settles_is_told_when_some_have_begun_to_wait_and_not_of_those_b
     books.backlog.put(many("c"))
     books.backlog.put_devices(many("w"))
     assert told == [AT_ONCE + 1, 2 * (AT_ONCE + 1)]
+
+
+def test_very_many_begin_to_wait_in_steps_though_all_of_them_is_to_be_booked_anew(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A dictionary of all of them in the event took 20 ms for 100,000. Until all have begun anybody may be one of them."""
+    monkeypatch.setattr(backlog, "SIFTED_AT_ONCE", 100)
+    monkeypatch.setattr(backlog, "_TAKEN_IN_ONE_STEP", 60)
+    books = Books()
+    books.backlog.put(many("w", 101))
+    assert (books.backlog.coming, books.backlog.of_sums, len(books.backlog)) == (True, True, 101)
+    assert not books.looked_at
+    assert "anybody" in books.backlog
+    seen = [0, *(len(books.looked_at) for _ in books.backlog.sift()), len(books.looked_at)]
+    assert max(later - earlier for earlier, later in pairwise(seen)) == 60
+    assert (books.backlog.coming, books.backlog.of_sums, len(books.backlog)) == (False, False, 101)
+    list(books.backlog.settle())
+    assert (books.booked, books.behind) == (many("w", 101), [])
+
+
+def test_where_others_wait_very_many_begin_at_once_so_that_nobody_passes_for_one_of_them_again_and_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(backlog, "SIFTED_AT_ONCE", 100)
+    books = Books()
+    books.backlog.put(many("w", 101))
+    list(books.backlog.sift())
+    for _ in range(3):
+        books.backlog.put(many("w", 101))
+        assert not books.backlog.coming
+        assert "anybody" not in books.backlog
+        assert not books.backlog.of_sums, "of each of them it is known"
+    list(books.backlog.settle())
+    assert books.booked == many("w", 101)

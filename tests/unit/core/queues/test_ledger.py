@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from core.names import MGPU_CORE, MGPU_MEMORY
+from core.queues.account import NOTHING
 from core.queues.ledger import Ledger
 from core.settings import Settings
 from core.stage import Stage
@@ -35,7 +36,7 @@ Sums = tuple[dict[str, int], dict[str, int], dict[str, int]]
 
 
 def sums(ledger: Ledger, queue: str = "q") -> Sums:
-    account = ledger.accounts[queue]
+    account = ledger.accounts.get(queue, NOTHING)
     return account.waiting, account.reserved, account.allocated
 
 
