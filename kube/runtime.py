@@ -39,6 +39,9 @@ _LONG_S = 0.004
 """After a full collection that took longer what survived is set aside, so that the next one is short again. Never after a short one:
 what lives when it is set aside and is a cycle of garbage later is not freed any more. So that has to be rare: once for some
 five thousand pods that are made anew, and not each second. Where most was garbage the next one is short without that."""
+_FEW = 2_000
+"""No full collection is long for so much garbage: it has gone through some fifty thousand objects. To count those that live, in
+the list that Python makes of them, takes a quarter of the time once more."""
 
 
 def run(main: Callable[[asyncio.Event], Coroutine[Any, Any, int]]) -> int:
@@ -137,7 +140,7 @@ class _Collector:
         # Nothing is collected, nor counted, while another thread does that.
         self._full_s = 0.0
         gc.collect()
-        if self._full_s > _LONG_S and self._freed < len(gc.get_objects(2)):
+        if self._full_s > _LONG_S and (self._freed <= _FEW or self._freed < len(gc.get_objects(2))):
             gc.freeze()
 
     def _on_collection(self, phase: str, info: dict[str, int]) -> None:

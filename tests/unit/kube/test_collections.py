@@ -203,6 +203,28 @@ def test_what_lives_is_set_aside_only_after_a_long_collection(
     assert (gc.get_freeze_count() - before >= len(old)) == set_aside
 
 
+@pytest.mark.parametrize(("garbage", "counted"), [(0, 0), (runtime._FEW, 0), (runtime._FEW + 1, 1)])
+def test_what_lives_is_counted_only_where_that_decides(
+    collecting: _Collecting, monkeypatch: pytest.MonkeyPatch, garbage: int, counted: int
+) -> None:
+    """To have a list of a million objects made took 10 ms, in one pause with the collection."""
+    collecting.takes_s |= {1: 0.01, 2: 0.005}
+    old = _old(5000 + garbage)
+    del old[5000:]
+    before, times = gc.get_freeze_count(), list[int]()
+    real = gc.get_objects
+
+    def counting(generation: int) -> list[object]:
+        times.append(generation)
+        return real(generation)
+
+    monkeypatch.setattr(gc, "get_objects", counting)
+    for _ in range(2):
+        collecting.round_ends()
+    assert len(times) == counted
+    assert gc.get_freeze_count() - before >= len(old)
+
+
 def test_cycles_that_are_garbage_after_they_have_grown_old_are_freed(collecting: _Collecting) -> None:
     """Though others were set aside before; else a process grows for ever."""
     collecting.takes_s |= {1: 0.01, 2: 0.005}
