@@ -96,7 +96,7 @@ class _Collecting:
 
     def __init__(self) -> None:
         self._now = self._processor = 0.0
-        self.takes_s = {0: 0.0001, 1: 0.0015, 2: 0.001}
+        self.takes_s = {0: 0.0001, 1: 0.00075, 2: 0.001}
         self._collector = runtime._Collector(lambda: self._now, lambda: self._processor)
         self.counting = self._collector.counting
 
