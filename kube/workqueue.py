@@ -28,6 +28,8 @@ _LATE = {_ORDERLY: _SLOW, _FAILING: _HANGING}
 """For each pool that lends its slots the one in which slow lanes have theirs."""
 
 _SLACK = 64
+_FEW = 64
+"""So many keys of a lane are in a plain dictionary."""
 _TAKEN_AT_ONCE = 1000
 """So many keys become ready before others come to their turn: a hundred thousand may be due at once when leading begins."""
 TICK_S = 0.001
@@ -58,14 +60,17 @@ class _Job:
 
 
 class _Line(Generic[K]):
-    """The ready keys of one lane in the order in which they came; those that failed last come after all others."""
+    """The ready keys of one lane in the order in which they came; those that failed last come after all others.
+
+    There may be as many lanes as keys. So few keys are in plain dictionaries, through which a garbage collection goes in no time,
+    and many are not: to find the first one of a dictionary costs as many steps as were taken from its beginning.
+    """
 
     __slots__ = ("fresh", "retried")
 
     def __init__(self) -> None:
-        # To find the first one of a dict costs as many steps as were taken from its beginning.
-        self.fresh: OrderedDict[K, None] = OrderedDict()
-        self.retried: OrderedDict[K, None] = OrderedDict()
+        self.fresh: dict[K, None] = {}
+        self.retried: dict[K, None] = {}
 
     def __contains__(self, key: object) -> bool:
         return key in self.fresh or key in self.retried
@@ -78,16 +83,28 @@ class _Line(Generic[K]):
 
     def put(self, key: K, *, failed: bool) -> None:
         """Puts a key at its end."""
-        (self.retried if failed else self.fresh)[key] = None
+        if failed:
+            self.retried[key] = None
+            self.retried = _in_order(self.retried)
+        else:
+            self.fresh[key] = None
+            self.fresh = _in_order(self.fresh)
 
     def take(self) -> K:
         """The first key, which is in here no more."""
-        return (self.fresh or self.retried).popitem(last=False)[0]
+        keys = self.fresh or self.retried
+        key = next(iter(keys))
+        del keys[key]
+        return key
 
     def drop(self, key: K) -> None:
         """Takes a key out, wherever it is."""
         self.fresh.pop(key, None)
         self.retried.pop(key, None)
+
+
+def _in_order(keys: dict[K, None]) -> dict[K, None]:
+    return keys if len(keys) <= _FEW or isinstance(keys, OrderedDict) else OrderedDict(keys)
 
 
 class WorkQueue(Generic[K]):
@@ -227,7 +244,9 @@ class WorkQueue(Generic[K]):
             if self._later.get(key) == due:
                 del self._later[key]
                 lane = self._lane(key)
-                line = self._ready.setdefault(lane, _Line())
+                line = self._ready.get(lane)
+                if line is None:
+                    line = self._ready[lane] = _Line()
                 line.put(key, failed=key in self._retries)
                 self._settle(lane)
 

@@ -64,10 +64,10 @@ def test_young_objects_are_looked_at_by_time_and_not_only_by_number(looked_at: l
     now = 1_000_000.0
     collector = runtime._Collector(lambda: now)
     del looked_at[:]
-    for _ in range(85):
+    for _ in range(83):
         now += 0.01
         collector.between_rounds()
-    assert looked_at == [0, 1] * 4
+    assert looked_at == [0, 1] * 8
 
 
 def test_young_objects_are_looked_at_between_two_rounds_and_not_while_nothing_happens(

@@ -1,9 +1,11 @@
 """The lanes of a work queue: slots in turn, and what hangs or fails in one costs the others nothing."""
 
 import asyncio
+from collections import OrderedDict
 
 import pytest
 
+from kube import workqueue
 from kube.workqueue import IDLE, SLOW_S, WorkQueue
 from tests.fakes.apiserver import background
 from tests.unit.kube.desk import Desk, by_namespace, during, queue_of
@@ -158,3 +160,21 @@ async def test_in_a_lane_what_failed_comes_after_all_others() -> None:
         before = len(begun)
         queue.add("a/good")
     assert begun.index("a/good") - before <= 1
+
+
+async def test_a_lane_of_few_keys_is_in_plain_dictionaries_and_many_keep_their_order() -> None:
+    """Where each key has a lane of its own there are a hundred thousand lanes; the collector went through two OrderedDicts of each."""
+    line = workqueue._Line[str]()
+    kinds = set()
+    keys = [f"k{number}" for number in range(200)]
+    for key in keys:
+        line.put(key, failed=False)
+        line.put(f"again-{key}", failed=True)
+        kinds.add((len(line) > 2 * workqueue._FEW, type(line.fresh), type(line.retried)))
+    assert kinds == {(False, dict, dict), (True, OrderedDict, OrderedDict)}
+    line.drop("k7")
+    line.drop("again-k7")
+    keys.remove("k7")
+    taken = [line.take() for _ in range(len(line))]
+    assert taken == [*keys, *(f"again-{key}" for key in keys)]
+    assert not line
