@@ -97,7 +97,7 @@ class Announcements:
             await self._sayings.run()
         finally:
             self._leads = False
-            self.holds = Sharded[Hold]()
+            self.holds.clear()
 
     def held(self, hold: Hold) -> None:
         """Says why a pod waits, on the PodGroup too where that waits as a whole, once it has waited for a moment.

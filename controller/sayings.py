@@ -136,7 +136,7 @@ class Sayings:
         The newest words are said. It stands as long as their gist is the same; with `still`, as long as they are.
         """
         key, now = (saying.regarding.identity, topic), asyncio.get_running_loop().time()
-        state = self._about_of(key[0]).topics.setdefault(topic, _Topic())
+        state = self._about.opened(key[0], _About).topics.setdefault(topic, _Topic())
         waiting = state.waiting
         if waiting is not None and (waiting.reason, waiting.note) == (saying.reason, saying.note):
             return
@@ -219,13 +219,6 @@ class Sayings:
                     if number % _TAKEN_BACK_AT_ONCE == 0:
                         await asyncio.sleep(0)
 
-    def _about_of(self, identity: str) -> _About:
-        about = self._about.get(identity)
-        if about is None:
-            about = _About()
-            self._about.add(identity, about)
-        return about
-
     def _topic(self, identity: str, topic: str) -> _Topic | None:
         about = self._about.get(identity)
         return about.topics.get(topic) if about is not None else None
@@ -235,7 +228,7 @@ class Sayings:
         topic = self._topic_of(past)
         if not topic:
             return
-        about = self._about_of(past.regarding.identity)
+        about = self._about.opened(past.regarding.identity, _About)
         state = about.topics.setdefault(topic, _Topic())
         at = self._heard_from - max(0.0, self._wall_at - past.at.timestamp())
         if not state.heard or at >= state.heard_at:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import ItemsView, Iterator, KeysView, Mapping, Sequence, ValuesView
+from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, Sequence, ValuesView
 from itertools import chain
 from typing import Any, Final, TypeVar
 
@@ -39,9 +39,16 @@ class Sharded(dict[str, V]):
         if len(self) > WHOLE:
             self._deal_out()
 
+    def opened(self, key: str, made: Callable[[], V]) -> V:
+        """The value of a key, one that is made for it where there is none."""
+        found = self.get(key)
+        if found is None:
+            found = made()
+            self.add(key, found)
+        return found
+
     def _deal_out(self) -> None:
-        shards: tuple[dict[str, V], ...] = tuple({} for _ in range(SHARDS))
-        _distribute(self, shards)
+        shards = _dealt_out(self)
         self.clear()
         self._become_dealt(shards)
 
@@ -134,18 +141,26 @@ def in_parts(table: dict[str, V]) -> dict[str, V]:
     """
     if len(table) <= WHOLE or isinstance(table, Sharded):
         return table
-    found = Sharded(table)
-    found._deal_out()  # noqa: SLF001 - made here
-    return found
+    return _of_shards(_dealt_out(table))
 
 
 def without_values(table: dict[str, V]) -> dict[str, None]:
     """A dictionary of the same keys, in parts where that one is."""
     if not isinstance(table, _Dealt):
         return dict.fromkeys(table)
-    found = Sharded[None]()
-    found._become_dealt(tuple(map(dict.fromkeys, table._shards)))  # noqa: SLF001 - made here
+    return _of_shards(tuple(map(dict.fromkeys, table._shards)))  # noqa: SLF001 - a part of it
+
+
+def _of_shards(shards: tuple[dict[str, V], ...]) -> Sharded[V]:
+    found = Sharded[V]()
+    found._become_dealt(shards)  # noqa: SLF001 - made here
     return found
+
+
+def _dealt_out(values: Mapping[str, V]) -> tuple[dict[str, V], ...]:
+    shards: tuple[dict[str, V], ...] = tuple({} for _ in range(SHARDS))
+    _distribute(values, shards)
+    return shards
 
 
 def _distribute(values: Mapping[str, V], shards: Sequence[dict[str, V]]) -> None:

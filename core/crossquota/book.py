@@ -158,11 +158,7 @@ class GuestBook:
             self._drop(site, uid)
 
     def _site(self, name: str) -> _Site:
-        site = self._sites.get(name)
-        if site is None:
-            site = _Site(name)
-            self._sites.add(name, site)
-        return site
+        return self._sites.opened(name, lambda: _Site(name))
 
     def _drop(self, site: _Site, uid: str) -> None:
         site.drop(uid)

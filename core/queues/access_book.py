@@ -61,10 +61,7 @@ class AccessBook:
         if not asks_admission(entry.stage, entry.pod):
             return
         queue, namespace, uid = entry.queue, entry.pod.namespace, entry.pod.uid
-        in_queue = self._by_queue.get(queue)
-        if in_queue is None:
-            in_queue = {}
-            self._by_queue.add(queue, in_queue)
+        in_queue = self._by_queue.opened(queue, dict)
         pair = in_queue.get(namespace)
         if pair is None:
             pair = in_queue[namespace] = _Pair(entry.allowed)

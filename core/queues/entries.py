@@ -65,7 +65,7 @@ class Entries:
             self._unbook(old)
         if new is not None:
             self.by_uid.add(new.pod.uid, new)
-            self._account(new.queue).book(new)
+            self.accounts.opened(new.queue, Account).book(new)
             self._access.book(new)
             self._count(new, 1)
             self._wakeups.publish(new.queue)
@@ -100,16 +100,9 @@ class Entries:
         """`replace` for a pod that takes, gives and is charged with what it was before: it is only in a later state."""
         self.by_uid[restated.pod.uid] = restated
 
-    def _account(self, queue: str) -> Account:
-        account = self.accounts.get(queue)
-        if account is None:
-            account = Account()
-            self.accounts.add(queue, account)
-        return account
-
     def _unbook(self, entry: Entry) -> None:
         del self.by_uid[entry.pod.uid]
-        self._account(entry.queue).unbook(entry)
+        self.accounts.opened(entry.queue, Account).unbook(entry)
         self._access.unbook(entry)
         self._count(entry, -1)
         self._wakeups.publish(entry.queue)

@@ -105,6 +105,21 @@ def test_each_method_does_what_that_of_a_dictionary_does(keys: int) -> None:
         filled(0)[0].popitem()
 
 
+@pytest.mark.parametrize("keys", [2, WHOLE, WHOLE + 1])
+def test_what_is_not_there_is_made_once(keys: int) -> None:
+    found, model = filled(keys)
+    made = list[int]()
+
+    def make() -> int:
+        made.append(-1)
+        return -1
+
+    assert [found.opened(key, make) for key in ("uid-0", "uid-1", "new", "new")] == [0, 1, -1, -1]
+    assert made == [-1]
+    assert alike(found, {**model, "new": -1})
+    assert (dict.__len__(found) == 0) == (keys + 1 > WHOLE)
+
+
 @pytest.mark.parametrize("keys", [0, WHOLE, WHOLE + 1, WHOLE + 500])
 def test_a_dictionary_of_ones_own_is_dealt_out_when_it_is_too_large(keys: int) -> None:
     found, model = dict[str, int](), {f"uid-{number}": number for number in range(keys)}
