@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from core.queues.amounts import CPU, MEMORY, Amounts
+from core.sharded import Sharded
 
 _NOTHING = (0, 0)
 _POSITION: Final = {CPU: 0, MEMORY: 1}
@@ -17,7 +18,7 @@ class CpuMemoryBook:
 
     def __init__(self, told: Callable[[str, int, int], None] | None = None) -> None:
         self._told = told
-        self._weights: dict[str, tuple[str, int, int]] = {}
+        self._weights = Sharded[tuple[str, int, int]]()
         self._sums: dict[str, tuple[int, int]] = {}
 
     def used(self, queue: str, key: str) -> int:
@@ -40,7 +41,7 @@ class CpuMemoryBook:
             return ""
         freed = self.drop(uid) if old is not None else ""
         if new[1:] != _NOTHING:
-            self._weights[uid] = new
+            self._weights.add(uid, new)
             self._add(queue, new[1], new[2])
         if old is not None and old[0] == queue and new[1] >= old[1] and new[2] >= old[2]:
             return ""

@@ -27,6 +27,10 @@ def running(number: int) -> PodBuilder:
     return a_pod(f"p{number}").gpu(1).card("A").assigned({"A": 1}).charged("q").bound_to(f"n{number % 100}")
 
 
+def running_beside_cards(number: int) -> PodBuilder:
+    return a_pod(f"p{number}").request("cpu", "1").in_queue("q").bound_to(f"n{number % 100}")
+
+
 def reached(root: object) -> Iterator[object]:
     seen, left = {id(root)}, [root]
     while left:
@@ -38,12 +42,12 @@ def reached(root: object) -> Iterator[object]:
                 left.append(each)
 
 
-@pytest.mark.parametrize("pod", [waiting, waiting_in_a_queue_of_its_own, running])
+@pytest.mark.parametrize("pod", [waiting, waiting_in_a_queue_of_its_own, running, running_beside_cards])
 def test_no_dictionary_and_no_set_of_the_books_has_all_pods_or_all_queues(
     pod: Callable[[int], PodBuilder],
 ) -> None:
     ledger = Ledger(Settings())
-    ledger.put_queue(a_queue("q").cards({"A": 8}).view())
+    ledger.put_queue(a_queue("q").cards({"A": 8}).capability(cpu=100).view())
     for number in range(100):
         ledger.put_node(a_node(f"n{number}").card("A", 8).view())
     for number in range(PODS):
