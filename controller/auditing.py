@@ -40,7 +40,7 @@ class Auditor:
         """Audits once, in slices; what is wrong, and for whom it may concern."""
         caches = self._caches
         await caches.settled()
-        drifts = await caches.turns.finish(audit(caches.ledger, caches.pods.values()))
+        drifts = await caches.turns.finish(audit(caches.ledger, caches.pods.views))
         for kind in _KINDS:
             self._metrics.ledger_drift.labels(kind).set(sum(drift.kind == kind for drift in drifts))
         self._metrics.ledger_audits.inc()

@@ -133,6 +133,18 @@ class _Dealt(Sharded[V]):
     __or__ = __ror__ = __ior__ = __reversed__ = None  # type: ignore[assignment]
 
 
+def pieces(table: Mapping[str, V]) -> Iterator[tuple[str, ...]]:
+    """The keys in pieces, each as it is when its turn comes: who goes through them may be paused between two.
+
+    A key that is there all the time is in just one of them; one that comes or goes meanwhile may be in one.
+    """
+    if isinstance(table, _Dealt):
+        for shard in table._shards:  # noqa: SLF001 - a part of it
+            yield tuple(shard)
+    else:
+        yield tuple(table)
+
+
 def in_parts(table: dict[str, V]) -> dict[str, V]:
     """The dictionary itself, or one in parts in its place where it is too large by now.
 

@@ -4,22 +4,26 @@ The books follow what happens one change at a time, so one forgotten change woul
 anew.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Container, Iterator, Mapping
 from typing import Final
 
 from core.objects import Pod
 from core.queues.account import Sums
-from core.queues.amounts import add
 from core.queues.device_audit import DeviceSnapshot, device_drifts
 from core.queues.drift import Drift
 from core.queues.entry import Entry
 from core.queues.ledger import Ledger
+from core.queues.recount import ByStage
+from core.sharded import pieces
 from core.stage import Stage
 from core.steps import Pace, Steps
 
-_STEP: Final = 50
-"""Pods in half a millisecond of work."""
+_QUEUES: Final = 50
+"""Half a millisecond of work, as are the next two: so many queues are compared in it,"""
+_ANEW: Final = 10
+"""so many pods counted anew,"""
+_LOOKED_AT: Final = 50
+"""and so many entries looked for in the cluster."""
 
 _PARTS: Final[Mapping[Stage, str]] = {
     Stage.ALLOCATED: "allocated",
@@ -28,71 +32,74 @@ _PARTS: Final[Mapping[Stage, str]] = {
 }
 
 
-@dataclass(slots=True)
-class _Snapshot:
-    """Entries and sums at one moment. Entries never change, so that they may be added up later."""
+def audit(ledger: Ledger, pods: Mapping[str, Pod]) -> Steps[list[Drift]]:
+    """Everything in the books that is wrong; `pods` are all that the cluster shows, by `namespace/name`.
 
-    entries: tuple[Entry, ...]
-    sums: dict[str, dict[str, dict[str, int]]] = field(default_factory=dict)
-    charged: dict[str, Sequence[str]] = field(default_factory=dict)
-    """The queues in whose sums those of a queue are."""
-
-    @classmethod
-    def of(cls, ledger: Ledger) -> "_Snapshot":
-        entries = tuple(ledger.entries())
-        charged = {name: ledger.with_those_above(name) for name in {entry.queue for entry in entries}}
-        names = {*ledger.accounts, *ledger.queues, *(name for chain in charged.values() for name in chain)}
-        return cls(entries, {name: _parts(ledger.sums(name)) for name in names}, charged)
-
-
-def audit(ledger: Ledger, pods: Iterable[Pod]) -> Steps[list[Drift]]:
-    """Everything in the books that is wrong; `pods` are all that the cluster shows.
-
-    What is changed meanwhile is judged as it is when its turn comes. A pod that is still to be booked anew is left out, see
-    `Ledger.settle`.
+    Nothing is copied: each queue and each pod is judged as it is when its turn comes. A pod that is still to be booked anew is left
+    out, see `Ledger.settle`; so are the sums where queues have moved in the tree meanwhile, until the next audit.
     """
-    snapshot, devices = _Snapshot.of(ledger), DeviceSnapshot.of(ledger.devices.book)
-    drifts = list[Drift]()
-    pace = Pace(_STEP)
-    counted: dict[str, dict[str, dict[str, int]]] = {}
-    for entry in snapshot.entries:
-        if pace.due():
-            yield
-        for queue in snapshot.charged[entry.queue]:
-            parts = counted.setdefault(queue, {part: {} for part in _PARTS.values()})
-            add(parts[_PARTS[entry.stage]], entry.charged, 1)
-    drifts += _sums(snapshot.sums, counted)
-    shown = set[str]()
-    for pod in tuple(pods):
-        if pace.due():
-            yield
-        shown.add(pod.uid)
-        drifts += _pod(ledger, pod.uid, pod.key)
-    for entry in snapshot.entries:
-        if pace.due():
-            yield
-        uid = entry.pod.uid
-        gone = uid not in shown and ledger.entry(uid) is not None and ledger.observed(uid) is not None
-        if gone and ledger.entry(uid) is entry:
-            drifts.append(Drift("pod", f"Pod {entry.pod.key}", _shown(entry), "no such pod"))
-    return drifts + (yield from device_drifts(ledger, devices))
+    drifts = yield from _sum_drifts(ledger)
+    pace = Pace(_ANEW)
+    for keys in pieces(pods):
+        for key in keys:
+            if pace.due():
+                yield
+            pod = pods.get(key)
+            if pod is not None:
+                drifts += _pod(ledger, pod.uid, key)
+    pace = Pace(_LOOKED_AT)
+    for uids in pieces(ledger.by_uid):
+        for uid in uids:
+            if pace.due():
+                yield
+            drifts += _gone(ledger, uid, pods)
+    return drifts + (yield from device_drifts(ledger, DeviceSnapshot.of(ledger.devices.book)))
 
 
-def _parts(account: Sums) -> dict[str, dict[str, int]]:
-    return {part: dict(getattr(account, part)) for part in _PARTS.values()}
+def _sum_drifts(ledger: Ledger) -> Steps[list[Drift]]:
+    moves = _moves(ledger)
+    with ledger.recounted() as recount:
+        yield from recount.count(ledger.by_uid)
+        drifts = list[Drift]()
+        judged: list[Container[str]] = []
+        pace = Pace(_QUEUES)
+        for queues in (ledger.accounts, ledger.queues, recount.queues):
+            for names in pieces(queues):
+                for name in names:
+                    if pace.due():
+                        yield
+                    if not any(name in earlier for earlier in judged):
+                        drifts += _sums(name, ledger.sums(name), recount.of(name))
+            judged.append(queues)
+        moved = _moves(ledger) != moves
+    yield from recount.let_go()
+    return [] if moved else drifts
 
 
-def _sums(
-    booked: Mapping[str, Mapping[str, Mapping[str, int]]],
-    counted: Mapping[str, Mapping[str, Mapping[str, int]]],
-) -> Iterator[Drift]:
-    for queue in sorted(booked.keys() | counted.keys()):
-        for part in _PARTS.values():
-            have, should = booked.get(queue, {}).get(part, {}), counted.get(queue, {}).get(part, {})
-            for key in sorted(have.keys() | should.keys()):
-                if have.get(key, 0) != should.get(key, 0):
-                    subject = f"Queue {queue}, {key} {part}"
-                    yield Drift("sum", subject, _whole(have.get(key, 0)), _whole(should.get(key, 0)))
+def _moves(ledger: Ledger) -> int:
+    return 0 if ledger.subtrees is None else ledger.subtrees.moves
+
+
+def _sums(queue: str, booked: Sums, counted: ByStage) -> Iterator[Drift]:
+    """One queue, in one moment."""
+    for stage, part in _PARTS.items():
+        have, should = getattr(booked, part), counted.get(stage, {})
+        if have == should:
+            continue
+        for key in sorted(have.keys() | should.keys()):
+            if have.get(key, 0) != should.get(key, 0):
+                subject = f"Queue {queue}, {key} {part}"
+                yield Drift("sum", subject, _whole(have.get(key, 0)), _whole(should.get(key, 0)))
+
+
+def _gone(ledger: Ledger, uid: str, pods: Mapping[str, Pod]) -> Iterator[Drift]:
+    """An entry of a pod that the cluster does not show any more. One that is assumed alone has yet to be shown."""
+    entry = ledger.entry(uid)
+    if entry is None or ledger.observed(uid) is None:
+        return
+    shown = pods.get(entry.pod.key)
+    if shown is None or shown.uid != uid:
+        yield Drift("pod", f"Pod {entry.pod.key}", _shown(entry), "no such pod")
 
 
 def _pod(ledger: Ledger, uid: str, key: str) -> Iterator[Drift]:

@@ -105,6 +105,11 @@ class Books:
         """Every pod in the books; of thousands the order differs from process to process."""
         return self._entries.by_uid.values()
 
+    @property
+    def by_uid(self) -> Mapping[str, Entry]:
+        """The same by UID."""
+        return self._entries.by_uid
+
     def assumed(self, uid: str) -> Pod | None:
         """A pod as a decision under way has left it; None where there is none, or the watch has shown its outcome."""
         return self._states.assumed.get(uid)

@@ -10,6 +10,7 @@ from core.queues.amounts import add
 from core.queues.entry import Entry, ShareKey
 from core.queues.journal import Journal
 from core.queues.queue_counts import QueueCounts
+from core.queues.recount import Recount
 from core.queues.subtrees import Subtrees
 from core.queues.wakeups import Wakeups
 from core.sharded import Sharded
@@ -37,6 +38,8 @@ class Entries:
         """Where everything is added up in the queues above as well; None where it is not."""
         self.follower: Callable[[str], None] | None = None
         """Is told the UID of each pod whose entry has come, changed or gone."""
+        self.recount: Recount | None = None
+        """Counts all entries anew at present, and is told of each change."""
         self._wakeups = wakeups
         self._queues = queues
         self._access = access
@@ -75,6 +78,8 @@ class Entries:
             # Only now: a queue that nobody charges for a moment has not lost whom it is to be looked at for.
             self.forget_unused(old.queue)
         self._wake(old, new)
+        if self.recount is not None:
+            self.recount.replace(old, new)
         changed = new or old
         if self.follower is not None and changed is not None:
             self.follower(changed.pod.uid)
@@ -92,6 +97,8 @@ class Entries:
             self._count(waiting, -1)
         if self.subtrees is not None:
             self.subtrees.replace(waiting, lifted)
+        if self.recount is not None:
+            self.recount.replace(waiting, lifted)
         if self.follower is not None:
             self.follower(lifted.pod.uid)
         self._wakeups.publish(waiting.queue)

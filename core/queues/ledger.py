@@ -5,6 +5,8 @@ touches, not what exists. What the controller has decided but the watch has not 
 pods (`assume`) and taken back when the write fails (`forget`).
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from operator import attrgetter
 
 from core import names
@@ -13,6 +15,7 @@ from core.objects import DeviceClass, Group, Job, Namespace, Node, Queue
 from core.queues.limits import limits_of
 from core.queues.pod_booking import PodBooking
 from core.queues.premises import NodeChange
+from core.queues.recount import Recount
 
 _terms = attrgetter("card_quota", "capability", "state", "fifo", "has_capability")
 
@@ -160,6 +163,16 @@ class Ledger(PodBooking):
     def release_resource(self, resource: str) -> None:
         """An extended resource whose DeviceClass is gone costs nothing any more."""
         self.devices.release_resource(resource)
+
+    @contextmanager
+    def recounted(self) -> Iterator[Recount]:
+        """A recount of all entries that is told of each change until the end; one at a time."""
+        recount = self._entries.recount = Recount(self.with_those_above)
+        try:
+            yield recount
+        finally:
+            if self._entries.recount is recount:
+                self._entries.recount = None
 
     def _node_changed(self, name: str, change: NodeChange) -> None:
         self.changes += 1

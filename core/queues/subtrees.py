@@ -62,6 +62,8 @@ class Subtrees:
         """Where what a queue uses is added up at present."""
         self._chains: dict[str, Chain] = {}
         self._ceilings: dict[str, tuple[Ceiling, ...]] = {}
+        self.moves = 0
+        """Grows whenever queues may be charged to others than before."""
 
     # -- what others read ------------------------------------------------------------------------------------
 
@@ -150,6 +152,7 @@ class Subtrees:
 
     def moved(self, name: str) -> None:
         """A queue came, went, or has another parent: it and all below it are charged to others now."""
+        self.moves += 1
         self._ceilings.clear()
         self._chains.clear()
         eased: dict[str, Below] = {}

@@ -263,7 +263,7 @@ def judged_alike(together: Ledger, each: Ledger, planned: dict[int, str]) -> Non
     assert found == expected
     assert figures(together) == figures(each)
     observed = (together.observed(entry.pod.uid) for entry in together.entries())
-    assert finish(audit(together, [pod for pod in observed if pod is not None])) == []
+    assert finish(audit(together, {pod.key: pod for pod in observed if pod is not None})) == []
 
 
 @given(crowds=st.lists(crowds, min_size=1, max_size=6), quota=st.integers(1, 8))

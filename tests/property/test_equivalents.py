@@ -106,7 +106,7 @@ def test_no_quota_of_any_name_is_passed_and_the_figures_are_what_is_taken(
     assert all(count <= classes.get(name, count) for name, count in devices.items())
     shown = {key: milli // 1000 for key, milli in figures_of(ledger, "q").reserved.items()}
     assert shown == {**+cards, **{f"deviceclass/{name}": count for name, count in (+devices).items()}}
-    assert finish(audit(ledger, [entry.pod for entry in ledger.entries()])) == []
+    assert finish(audit(ledger, {entry.pod.key: entry.pod for entry in ledger.entries()})) == []
     for pod in pods:
         ledger.drop_pod(pod.uid)
     assert figures_of(ledger, "q").reserved == {}

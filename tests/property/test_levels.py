@@ -210,7 +210,7 @@ class Levels(StoredPods):
     @invariant()
     def an_audit_of_the_books_finds_nothing(self) -> None:
         known = (self.ledger.pod(uid) for uid in {*self.stored, *self.unseen})
-        assert finish(audit(self.ledger, [pod for pod in known if pod is not None])) == []
+        assert finish(audit(self.ledger, {pod.key: pod for pod in known if pod is not None})) == []
 
     @precondition(lambda self: not self.unseen)
     @invariant()

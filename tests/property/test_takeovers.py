@@ -129,7 +129,7 @@ async def test_a_standby_takes_over_whatever_has_happened_and_knows_what_a_new_p
             standby.hear(history.rng.choice((0, 1, 5)))
         await lead_and_die(history, standby, epoch=1)
     standby.hear(len(standby.unheard))
-    assert finish(audit(standby.caches.ledger, standby.caches.pods.values())) == []
+    assert finish(audit(standby.caches.ledger, standby.caches.pods.views)) == []
     assert known(standby.caches) == known(fresh(history.stored))
 
 
@@ -151,5 +151,5 @@ async def test_so_it_does_where_it_lists_and_watches_what_happens_and_catches_up
         await lead_and_die(history, standby, epoch=1, term_s=WATCHED_TERM_S)
         standby.hear(1)
         await standby.caches.catch_up()
-        assert finish(audit(standby.caches.ledger, standby.caches.pods.values())) == []
+        assert finish(audit(standby.caches.ledger, standby.caches.pods.views)) == []
         assert known(standby.caches) == known(fresh(history.stored))

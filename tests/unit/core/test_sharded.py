@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core import sharded
-from core.sharded import SHARDS, WHOLE, Sharded, in_parts, without_values
+from core.sharded import SHARDS, WHOLE, Sharded, in_parts, pieces, without_values
 
 KEYS = st.sampled_from([f"k{number}" for number in range(30)])
 
@@ -162,3 +162,17 @@ def test_a_large_one_has_nothing_of_the_dictionary_that_it_was() -> None:
         reversed(found)
     with pytest.raises(TypeError):
         hash(found)
+
+
+@pytest.mark.parametrize("keys", [0, 1, WHOLE, WHOLE + 1, 3 * WHOLE])
+def test_its_keys_come_in_pieces_each_once_whatever_comes_and_goes_meanwhile(keys: int) -> None:
+    found, model = filled(keys)
+    seen: list[str] = []
+    for number, piece in enumerate(pieces(found)):
+        assert len(piece) <= WHOLE
+        seen += piece
+        found.add(f"new-{number}", 0)
+        if piece:
+            del found[piece[0]]
+    assert len(seen) == len(set(seen))
+    assert set(seen) >= model.keys()

@@ -61,7 +61,7 @@ def decide(ledger: Ledger, *pods: PodBuilder, queue: str = "q") -> dict[str, str
     found = {}
     for one in Planner(ledger).decide(queue):
         found[one.pod.name] = one.why.code if isinstance(one, Hold) else ",".join(one.assigned)
-    assert finish(audit(ledger, [entry.pod for entry in ledger.entries()])) == []
+    assert finish(audit(ledger, {entry.pod.key: entry.pod for entry in ledger.entries()})) == []
     return found
 
 

@@ -238,7 +238,7 @@ def test_with_equivalents_shares_and_claims_take_of_one_quota_of_the_card() -> N
     assert used(ledger) == 1600
     assert figures_of(ledger, "q").reserved["A10"] == 1600
     assert figures_of(ledger, "q").reserved["deviceclass/a10.dev"] == 1000
-    assert finish(audit(ledger, [entry.pod for entry in ledger.entries()])) == []
+    assert finish(audit(ledger, {entry.pod.key: entry.pod for entry in ledger.entries()})) == []
 
 
 @pytest.mark.parametrize("named", [True, False])

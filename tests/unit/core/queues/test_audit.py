@@ -1,6 +1,7 @@
 """An audit of the books: silent about sound ones, and it names every place that is wrong."""
 
 import json
+from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
@@ -12,10 +13,13 @@ from core.queues.backlog import AT_ONCE
 from core.queues.drift import Drift
 from core.queues.ledger import Ledger
 from core.settings import Settings
+from core.sharded import WHOLE, Sharded
 from core.stage import Stage
 from core.steps import finish
 from tests.builders import a_group, a_node, a_pod, a_queue
 from tests.builders.claims import a_claim
+from tests.builders.pods import PodBuilder
+from tests.fakes.counted import longest_step
 
 PODS = (
     a_pod("runs").gpu(2).card("A").in_queue("q").assigned({"A": 2}).bound_to("n").view(),
@@ -23,6 +27,10 @@ PODS = (
     a_pod("waits").gpu(4).card("A").in_queue("q").gated().view(),
     a_pod("cpu").bound_to("n").view(),
 )
+
+
+def by_key(pods: Iterable[Pod]) -> dict[str, Pod]:
+    return {pod.key: pod for pod in pods}
 
 
 def books() -> Ledger:
@@ -35,7 +43,7 @@ def books() -> Ledger:
 
 
 def found(ledger: Ledger, pods: tuple[Pod, ...] = PODS) -> list[str]:
-    return [str(drift) for drift in finish(audit(ledger, pods))]
+    return [str(drift) for drift in finish(audit(ledger, by_key(pods)))]
 
 
 def test_sound_books_are_passed_in_silence() -> None:
@@ -57,7 +65,7 @@ def test_a_sum_that_went_astray(part: str) -> None:
 def test_a_sum_of_nobody() -> None:
     ledger = books()
     ledger.accounts["q"].allocated["B"] = 1000
-    assert finish(audit(ledger, PODS)) == [Drift("sum", "Queue q, B allocated", "1", "0")]
+    assert finish(audit(ledger, by_key(PODS))) == [Drift("sum", "Queue q, B allocated", "1", "0")]
 
 
 def test_a_pod_that_is_booked_as_it_was() -> None:
@@ -108,12 +116,91 @@ def test_what_changes_meanwhile_is_no_drift() -> None:
     more = [a_pod(f"m{number}").gpu(1).card("A").in_queue("q").gated().view() for number in range(200)]
     for pod in more:
         ledger.put_pod(pod)
-    steps = audit(ledger, [*PODS, *more])
+    steps = audit(ledger, by_key([*PODS, *more]))
     for pod in more[:3]:
         next(steps)
         ledger.drop_pod(pod.uid)
         ledger.put_pod(replace(more[-1], deleting=True))
     assert finish(steps) == []
+
+
+def test_a_sum_of_a_queue_with_pods_below_it_alone() -> None:
+    ledger = Ledger(Settings.model_validate({"cards": {"hierarchy": True}}))
+    ledger.put_queue(a_queue("top").cards({"A": 8}).view())
+    ledger.put_queue(a_queue("q").child_of("top").cards({"A": 8}).view())
+    ledger.put_pod(PODS[0])
+    assert ledger.subtrees is not None
+    below = ledger.subtrees.below("top").allocated
+    below["A"] += 1000
+    assert found(ledger, PODS[:1]) == ["Queue top, A allocated: 3 in the books, 2 found"]
+
+
+def test_the_sums_of_a_queue_that_were_lost_are_named_once() -> None:
+    ledger = books()
+    del ledger._entries.accounts["q"]
+    ledger.drop_queue("q")
+    assert found(ledger) == [
+        "Queue q, A allocated: 0 in the books, 2 found",
+        "Queue q, A reserved: 0 in the books, 1 found",
+        "Queue q, A waiting: 0 in the books, 4 found",
+    ]
+
+
+def test_a_pod_that_was_missed_when_another_took_its_name() -> None:
+    ledger = books()
+    again = replace(PODS[1], uid="another")
+    ledger.put_pod(again)
+    assert found(ledger, (PODS[0], again, *PODS[2:])) == [
+        "Pod ml/lifted: 1 A reserved in queue q in the books, no such pod found"
+    ]
+
+
+def many_waiting(ledger: Ledger, queue: str) -> list[PodBuilder]:
+    """So many that an audit pauses while it counts them."""
+    pods = [a_pod(f"m{number}").gpu(1).card("A").in_queue(queue) for number in range(200)]
+    for pod in pods:
+        ledger.put_pod(pod.gated().view())
+    return pods
+
+
+def test_who_is_let_in_after_he_was_counted_is_no_drift() -> None:
+    ledger = books()
+    more = many_waiting(ledger, "q")
+    steps = audit(ledger, by_key([*PODS, *(pod.gated().view() for pod in more)]))
+    for pod in (more[0], more[-1]):
+        next(steps)
+        ledger.let_in(pod.charged("q").assigned({"A": 1}).view())
+    assert finish(steps) == []
+
+
+def test_where_queues_move_in_the_middle_sums_are_left_to_the_next_audit() -> None:
+    ledger = Ledger(Settings.model_validate({"cards": {"hierarchy": True}}))
+    ledger.put_node(a_node("n").card("A", 8).view())
+    ledger.put_queue(a_queue("top").cards({"A": 8}).view())
+    ledger.put_queue(a_queue("q").cards({"A": 8}).view())
+    shown = by_key(pod.gated().view() for pod in many_waiting(ledger, "q"))
+    ledger.accounts["q"].waiting["A"] += 1000
+    steps = audit(ledger, shown)
+    next(steps)
+    ledger.put_queue(a_queue("q").child_of("top").cards({"A": 8}).view())
+    assert finish(steps) == []
+    assert [drift.found for drift in finish(audit(ledger, shown))] == ["200"] * 2
+
+
+@pytest.mark.parametrize("own_queues", [False, True])
+def test_no_step_of_an_audit_grows_with_the_cluster(own_queues: bool) -> None:
+    """Not with the pods, and not with the queues that they name."""
+    ledger = books()
+    shown = Sharded[Pod]()
+    for number in range(2 * WHOLE):
+        pod = (
+            a_pod(f"m{number}").gpu(1).card("A").in_queue(f"q{number}" if own_queues else "q").gated().view()
+        )
+        ledger.put_pod(pod)
+        shown.add(pod.key, pod)
+    for pod in PODS:
+        shown.add(pod.key, pod)
+    assert longest_step(audit(ledger, shown)) < 2000
 
 
 # -- devices ---------------------------------------------------------------------------------------------------

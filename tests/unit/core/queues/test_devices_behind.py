@@ -151,9 +151,9 @@ def test_the_audit_finds_nothing_wrong_while_some_holders_of_a_claim_are_left_be
     steps = ledger.settle()
     next(steps)
     assert not ledger.settled
-    assert finish(audit(ledger, pods)) == []
+    assert finish(audit(ledger, {pod.key: pod for pod in pods})) == []
     ledger.drop_pod("uid-ml-p0")
-    assert finish(audit(ledger, pods[1:])) == []
+    assert finish(audit(ledger, {pod.key: pod for pod in pods[1:]})) == []
     finish(steps)
     assert figures(ledger) == (2, 0)
 
