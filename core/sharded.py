@@ -6,6 +6,8 @@ from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, Se
 from itertools import chain
 from typing import Any, Final, TypeVar
 
+from core.steps import Steps, each
+
 V = TypeVar("V")
 
 SHARDS: Final = 64
@@ -143,6 +145,12 @@ def pieces(table: Mapping[str, V]) -> Iterator[tuple[str, ...]]:
             yield tuple(shard)
     else:
         yield tuple(table)
+
+
+def each_key(table: Mapping[str, V], do: Callable[[str], object], at_once: int) -> Steps[None]:
+    """Does something with each of these keys, so many of them in a step; one may have gone when its turn comes."""
+    for keys in pieces(table):
+        yield from each(keys, do, at_once)
 
 
 def in_parts(table: dict[str, V]) -> dict[str, V]:

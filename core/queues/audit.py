@@ -14,9 +14,9 @@ from core.queues.drift import Drift
 from core.queues.entry import Entry
 from core.queues.ledger import Ledger
 from core.queues.recount import ByStage
-from core.sharded import pieces
+from core.sharded import each_key
 from core.stage import Stage
-from core.steps import Pace, Steps
+from core.steps import Steps
 
 _QUEUES: Final = 50
 """Half a millisecond of work, as are the next two: so many queues are compared in it,"""
@@ -39,37 +39,30 @@ def audit(ledger: Ledger, pods: Mapping[str, Pod]) -> Steps[list[Drift]]:
     out, see `Ledger.settle`; so are the sums where queues have moved in the tree meanwhile, until the next audit.
     """
     drifts = yield from _sum_drifts(ledger)
-    pace = Pace(_ANEW)
-    for keys in pieces(pods):
-        for key in keys:
-            if pace.due():
-                yield
-            pod = pods.get(key)
-            if pod is not None:
-                drifts += _pod(ledger, pod.uid, key)
-    pace = Pace(_LOOKED_AT)
-    for uids in pieces(ledger.by_uid):
-        for uid in uids:
-            if pace.due():
-                yield
-            drifts += _gone(ledger, uid, pods)
+
+    def judge(key: str) -> None:
+        pod = pods.get(key)
+        if pod is not None:
+            drifts.extend(_pod(ledger, pod.uid, key))
+
+    yield from each_key(pods, judge, _ANEW)
+    yield from each_key(ledger.by_uid, lambda uid: drifts.extend(_gone(ledger, uid, pods)), _LOOKED_AT)
     return drifts + (yield from device_drifts(ledger, DeviceSnapshot.of(ledger.devices.book)))
 
 
 def _sum_drifts(ledger: Ledger) -> Steps[list[Drift]]:
     moves = _moves(ledger)
+    drifts = list[Drift]()
+    judged: list[Container[str]] = []
     with ledger.recounted() as recount:
+
+        def judge(name: str) -> None:
+            if not any(name in earlier for earlier in judged):
+                drifts.extend(_sums(name, ledger.sums(name), recount.of(name)))
+
         yield from recount.count(ledger.by_uid)
-        drifts = list[Drift]()
-        judged: list[Container[str]] = []
-        pace = Pace(_QUEUES)
         for queues in (ledger.accounts, ledger.queues, recount.queues):
-            for names in pieces(queues):
-                for name in names:
-                    if pace.due():
-                        yield
-                    if not any(name in earlier for earlier in judged):
-                        drifts += _sums(name, ledger.sums(name), recount.of(name))
+            yield from each_key(queues, judge, _QUEUES)
             judged.append(queues)
         moved = _moves(ledger) != moves
     yield from recount.let_go()

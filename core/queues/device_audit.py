@@ -13,7 +13,7 @@ from core.dra.book import DeviceBook
 from core.dra.booking import Booking
 from core.queues.drift import Drift
 from core.queues.ledger import Ledger
-from core.sharded import pieces
+from core.sharded import each_key
 from core.stage import Stage
 from core.steps import Pace, Steps
 
@@ -52,12 +52,12 @@ def device_drifts(ledger: Ledger, snapshot: DeviceSnapshot) -> Steps[list[Drift]
             yield
         booked.add(booking.pod.uid)
         drifts += _pod(ledger, booking.pod.uid)
-    for uids in pieces(ledger.by_uid):
-        for uid in uids:
-            if pace.due():
-                yield
-            if uid not in booked:
-                drifts += _pod(ledger, uid)
+
+    def judge(uid: str) -> None:
+        if uid not in booked:
+            drifts.extend(_pod(ledger, uid))
+
+    yield from each_key(ledger.by_uid, judge, _STEP)
     return drifts
 
 

@@ -5,9 +5,9 @@ from typing import Final
 
 from core.queues.amounts import add
 from core.queues.entry import Entry
-from core.sharded import Sharded, pieces
+from core.sharded import Sharded, each_key
 from core.stage import Stage
-from core.steps import Pace, Steps, let_go
+from core.steps import Steps, let_go
 
 _STEP: Final = 25
 """Pods in half a millisecond of work."""
@@ -51,14 +51,13 @@ class Recount:
 
     def count(self, entries: Mapping[str, Entry]) -> Steps[None]:
         """Counts all entries, by UID, that have not changed in the meantime, and so been counted."""
-        pace = Pace(_STEP)
-        for uids in pieces(entries):
-            for uid in uids:
-                if pace.due():
-                    yield
-                entry = entries.get(uid)
-                if entry is not None and uid not in self._counted:
-                    self._count(entry)
+
+        def count(uid: str) -> None:
+            entry = entries.get(uid)
+            if entry is not None and uid not in self._counted:
+                self._count(entry)
+
+        yield from each_key(entries, count, _STEP)
 
     def let_go(self) -> Steps[None]:
         """Empties itself."""
